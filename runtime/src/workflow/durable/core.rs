@@ -293,6 +293,9 @@ impl<R: Runner + 'static> Core<R> {
         cause: Option<Arc<str>>,
     ) -> Result<Summary, Refused> {
         let summary = self.find(place)?;
+        if summary.status != Status::Running {
+            return Ok(summary);
+        }
         match self.tell(summary.id, Event::Stopped { error, cause }).await {
             // It has ended meanwhile, or before.
             Ok(()) | Err(Refused::NoTask) => self.find(place),

@@ -291,12 +291,17 @@ impl<R: Runner + 'static> Live<R> {
         Ok(summary)
     }
 
+    /// Whether an execution that did not run runs by a step, or has run in it to its end. One that has ended takes in what does not concern it any more.
+    fn has_gone_on(&self, before: &State, plan: &Plan) -> bool {
+        before.machine.status() != Status::Running && (self.state.machine.status() == Status::Running || plan.outcome.is_some())
+    }
+
     /// What is written of a step, and what the execution is from then on where that has changed.
     fn records(&self, before: &State, plan: &Plan) -> Result<(Vec<Record>, Option<Summary>), KvError> {
         let Live { id, place, definition, parent, state, core, .. } = self;
-        let (machine, was) = (&state.machine, before.machine.status());
-        let begins = was == Status::New;
-        let is_redriven = !begins && was != Status::Running;
+        let machine = &state.machine;
+        let begins = before.machine.status() == Status::New;
+        let is_redriven = !begins && self.has_gone_on(before, plan);
         let mut records: Vec<Record> = journal::history(*id, &plan.history).into_iter().collect();
         let mut summary = None;
         if begins || is_redriven || plan.outcome.is_some() {
@@ -353,7 +358,7 @@ impl<R: Runner + 'static> Live<R> {
 
     /// A step is made: does what the machine has asked for.
     fn follow(&mut self, before: &State, plan: Plan, summary: Option<Summary>) {
-        if before.machine.status() != Status::Running {
+        if self.has_gone_on(before, &plan) {
             self.core.begun(&self.place);
         }
         for start in plan.give_up {

@@ -132,6 +132,11 @@ fn failures_are_retried_and_what_failed_goes_on_where_it_stopped() {
     assert_eq!((ended.status, ended.redrives), (Status::Failed, 1));
     assert_eq!((served.number("tries"), served.number("a")), (3, 0));
     assert_eq!(served.events("w", "one").iter().filter(|event| *event == "ExecutionRedriven").count(), 1);
+    // What has ended stays as it is.
+    for status in [Status::Failed, Status::Failed] {
+        assert_eq!(wait(served.executions.stop(served.place("w", "one"), None, None)).unwrap().status, status);
+        assert_eq!(served.executions.counted().open, 0);
+    }
     served.begin("w", "two", json!({ "do": "nothing" })).unwrap();
     assert_eq!(served.end_of("w", "two").status, Status::Succeeded);
     assert!(matches!(wait(served.executions.redrive(served.place("w", "two"))), Err(Refused::NotRedrivable(_))));
