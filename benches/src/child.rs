@@ -124,9 +124,22 @@ impl Drop for Listener {
 ///
 /// If the system does not say.
 pub fn resident_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// Of that what belongs to no file.
+///
+/// # Errors
+///
+/// If the system does not say.
+pub fn anonymous_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "RssAnon:")
+}
+
+fn status_bytes(pid: u32, key: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).context("what does the server use?")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in its status")?;
-    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().with_context(|| format!("VmRSS:{line}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).with_context(|| format!("no {key} in its status"))?;
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().with_context(|| format!("{key}{line}"))?;
     Ok(kilobytes * 1024)
 }
 

@@ -18,6 +18,7 @@ pub mod gps;
 pub mod latency;
 pub mod load;
 pub mod measure;
+pub mod moto;
 pub mod native;
 pub mod network;
 pub mod peers;

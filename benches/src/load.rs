@@ -71,6 +71,8 @@ pub struct Load {
     pub more_paths: Vec<String>,
     /// The body.
     pub body: Vec<u8>,
+    /// Headers beside the usual ones.
+    pub headers: Vec<(&'static str, &'static str)>,
     /// The reply; others are errors.
     pub expected: Expected,
     /// Whether a client makes a connection for each request.
@@ -94,6 +96,7 @@ impl Load {
             path: path.to_owned(),
             more_paths: Vec::new(),
             body,
+            headers: Vec::new(),
             expected: Expected::Length(reply_bytes),
             reconnect: false,
             rate: None,
@@ -199,8 +202,10 @@ async fn stay_awake() {
 
 async fn client(address: SocketAddr, load: Load, number: usize, sent: Rc<Cell<u64>>, span: Span) -> Result<Counts> {
     let close = if load.reconnect { "connection: close\r\n" } else { "" };
+    let more: String = load.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let request = |path: &String| {
-        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\n{close}content-length: {}\r\n\r\n", load.body.len());
+        let bytes = load.body.len();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\n{close}{more}content-length: {bytes}\r\n\r\n");
         [head.as_bytes(), &load.body].concat()
     };
     let requests: Vec<Vec<u8>> = std::iter::once(&load.path).chain(&load.more_paths).map(request).collect();

@@ -8,7 +8,7 @@ use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::sledge_command;
 use sledge_tests::server::Server;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -322,6 +322,28 @@ fn other_server() -> (String, Arc<Mutex<Vec<String>>>) {
         }
     });
     (address, asked)
+}
+
+fn answer(mut stream: BufReader<TcpStream>, seen: &Mutex<Vec<String>>) {
+    loop {
+        let (mut head, mut length) = (String::new(), 0);
+        while stream.read_line(&mut head).is_ok_and(|bytes| bytes > 2) {}
+        if head.is_empty() {
+            return;
+        }
+        for line in head.lines() {
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().expect("a number");
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).expect("a body");
+        let status = if head.starts_with("GET /missing") { "404 Not Found" } else { "200 OK" };
+        let answer = json!({ "got": String::from_utf8_lossy(&body) }).to_string();
+        seen.lock().expect("no panic").push(head);
+        let reply = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nx-own: 1\r\n\r\n{answer}", answer.len());
+        stream.get_mut().write_all(reply.as_bytes()).expect("answer");
+    }
 }
 
 #[test]

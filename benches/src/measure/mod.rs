@@ -21,6 +21,7 @@ pub mod served;
 mod server;
 mod shared;
 mod shop;
+mod workflows;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -151,6 +152,13 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("sort-write-gain-ratio", microtasks::write_ratio),
     ("sort-computing-classes-ratio", microtasks::computing_ratio),
     ("game-tick-p99-slices", microtasks::tick_slices),
+    ("workflow-express-step-us", workflows::express_step_us),
+    ("workflow-one-state-ratio", workflows::one_state_ratio),
+    ("workflow-durable-steps-per-s", workflows::durable_steps_per_s),
+    ("workflow-durable-step-fsync-ratio", workflows::durable_step_fsync_ratio),
+    ("workflow-waiting-bytes", workflows::waiting_bytes),
+    ("workflow-peer-steps-ratio", workflows::peer_steps_ratio),
+    ("workflow-peer-memory-ratio", workflows::peer_memory_ratio),
 ];
 
 /// The measurement of the promise `name`.
@@ -179,6 +187,8 @@ pub struct Bench {
     /// Beside Nuclio.
     nuclio: Option<Report>,
     sorted: Option<microtasks::Sorted>,
+    /// Workflows beside moto.
+    moto: Option<workflows::Peer>,
     folder: TempDir,
 }
 
@@ -205,6 +215,7 @@ impl Bench {
             shop: None,
             nuclio: None,
             sorted: None,
+            moto: None,
             folder,
         })
     }
@@ -280,6 +291,14 @@ impl Bench {
             self.sorted = Some(microtasks::sorted(self)?);
         }
         self.sorted.as_ref().context("it was just measured")
+    }
+
+    /// Workflows beside moto.
+    fn beside_moto(&mut self) -> Result<workflows::Peer> {
+        match self.moto {
+            Some(peer) => Ok(peer),
+            None => Ok(*self.moto.insert(workflows::beside_moto()?)),
+        }
     }
 
     /// The run of all kernels.

@@ -257,17 +257,23 @@ fn put<'a>(
     versions: impl Iterator<Item = (&'a str, u64)>,
     sequence: u64,
 ) -> Result<(), FileError> {
-    let mut table = write.open_table(ENTRIES)?;
-    for (tenant, key, entry) in writes {
-        let key = (tenant, &*key.0);
-        match entry {
-            Some(Entry { version, value }) => table.insert(key, (*version, &**value))?,
-            None => table.remove(key)?,
-        };
+    // Tables of which nothing changes, as where only records do, are not opened: that costs time.
+    let (mut writes, mut versions) = (writes.peekable(), versions.peekable());
+    if writes.peek().is_some() {
+        let mut table = write.open_table(ENTRIES)?;
+        for (tenant, key, entry) in writes {
+            let key = (tenant, &*key.0);
+            match entry {
+                Some(Entry { version, value }) => table.insert(key, (*version, &**value))?,
+                None => table.remove(key)?,
+            };
+        }
     }
-    let mut table = write.open_table(VERSIONS)?;
-    for (tenant, version) in versions {
-        table.insert(tenant, version)?;
+    if versions.peek().is_some() {
+        let mut table = write.open_table(VERSIONS)?;
+        for (tenant, version) in versions {
+            table.insert(tenant, version)?;
+        }
     }
     write.open_table(ABOUT)?.insert(SEQUENCE_KEY, sequence)?;
     Ok(())

@@ -4,8 +4,8 @@
 //!   E tenant workflow name             -> Summary: what an execution is and how it ended
 //!   C id                               -> Checkpoint: where it stands; of a failed one where it stood, for a redrive
 //!   H id event                         -> events of its history from that number on, those of one step
-//!   L tenant workflow !started id      -> its name: all of a workflow, the newest first
-//!   S tenant workflow status !started id -> its name: the same by status
+//!   L tenant workflow !started !id     -> its name: all of a workflow, the newest first
+//!   S tenant workflow status !started !id -> its name: the same by status
 //!   F expires id                       -> its place: what is removed when
 //!   T tenant schedule                  -> when the schedule has started something last
 //!   D fingerprint                      -> a definition with which executions began
@@ -271,9 +271,9 @@ impl Key {
         self
     }
 
-    /// A time, the latest first.
-    fn falling(self, ms: i64) -> Key {
-        self.number(!ms.cast_unsigned())
+    /// A time and a number, the latest and largest first.
+    fn falling(self, ms: i64, id: u64) -> Key {
+        self.number(!ms.cast_unsigned()).number(!id)
     }
 
     fn time(self, ms: i64) -> Key {
@@ -300,11 +300,11 @@ fn of_workflow(kind: u8, tenant: &str, workflow: &str) -> Key {
 }
 
 fn listed_key(place: &Place, summary: &Summary) -> Key {
-    of_workflow(LISTED, &place.tenant, &place.workflow).falling(summary.started_ms).number(summary.id)
+    of_workflow(LISTED, &place.tenant, &place.workflow).falling(summary.started_ms, summary.id)
 }
 
 fn status_key(place: &Place, summary: &Summary, status: Status) -> Key {
-    of_workflow(BY_STATUS, &place.tenant, &place.workflow).status(status).falling(summary.started_ms).number(summary.id)
+    of_workflow(BY_STATUS, &place.tenant, &place.workflow).status(status).falling(summary.started_ms, summary.id)
 }
 
 /// JSON of what always is JSON.
@@ -504,7 +504,7 @@ impl Journal {
             None => of_workflow(LISTED, tenant, workflow),
         };
         let start = match after {
-            Some(Position { started_ms, id }) => Bound::Excluded(Key(prefix.0.clone()).falling(*started_ms).number(*id).0),
+            Some(Position { started_ms, id }) => Bound::Excluded(Key(prefix.0.clone()).falling(*started_ms, *id).0),
             None => Bound::Included(prefix.0.clone()),
         };
         let (max, mut places, mut has_more) = ((*max).clamp(1, LISTED_MAX), Vec::new(), false);
