@@ -299,26 +299,8 @@ fn other_server() -> (String, Arc<Mutex<Vec<String>>>) {
     // It ends with the test.
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = BufReader::new(stream.expect("a connection"));
-            loop {
-                let (mut head, mut length) = (String::new(), 0);
-                while stream.read_line(&mut head).is_ok_and(|bytes| bytes > 2) {}
-                if head.is_empty() {
-                    break;
-                }
-                for line in head.lines() {
-                    if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                        length = value.trim().parse().expect("a number");
-                    }
-                }
-                let mut body = vec![0; length];
-                stream.read_exact(&mut body).expect("a body");
-                let status = if head.starts_with("GET /missing") { "404 Not Found" } else { "200 OK" };
-                let answer = json!({ "got": String::from_utf8_lossy(&body) }).to_string();
-                seen.lock().expect("no panic").push(head);
-                let reply = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nx-own: 1\r\n\r\n{answer}", answer.len());
-                stream.get_mut().write_all(reply.as_bytes()).expect("answer");
-            }
+            let (stream, seen) = (stream.expect("a connection"), Arc::clone(&seen));
+            thread::spawn(move || answer(BufReader::new(stream), &seen));
         }
     });
     (address, asked)
