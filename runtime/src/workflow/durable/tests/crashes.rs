@@ -117,8 +117,9 @@ fn until_disk_fails(served: &Served, names: &[&str], begun: &Begun, disk: &Disk,
     let deadline = Instant::now() + TIME_MAX;
     for (kind, name) in begun {
         while disk.operations() <= from {
-            match served.summary(names[*kind], name) {
-                Some(summary) if summary.status != Status::Running => break,
+            // Nothing can be read either when the disk has failed.
+            match served.executions.0.journal.summary(&served.place(names[*kind], name)) {
+                Ok(Some(summary)) if summary.status != Status::Running => break,
                 _ => thread::sleep(Duration::from_millis(1)),
             }
             assert!(Instant::now() < deadline, "{name} does not end");
