@@ -31,6 +31,8 @@ const HOMELESS_MS: i64 = 60_000;
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 /// Executions that are removed in one commit.
 const PURGED_MAX: usize = 100;
+/// Executions that have ended and are kept, of all tenants together; beyond that those go first whose time would be over first.
+const KEPT_MAX: u64 = 1_000_000;
 
 /// A tenant, and the name of a workflow of it.
 type OfWorkflow = (Arc<str>, Arc<str>);
@@ -54,8 +56,12 @@ pub(super) struct Core<R> {
     /// Executions that have not ended, by tenant and workflow.
     open: RefCell<HashMap<OfWorkflow, usize>>,
     last_id: Cell<u64>,
+    /// Executions that have ended and are kept.
+    kept: Cell<u64>,
     /// Definitions that executions have begun with, or were read for them.
     definitions: RefCell<HashMap<u64, Arc<Definition>>>,
+    /// Those of which it is known that the journal has them.
+    written: RefCell<HashSet<u64>>,
     /// When the last of those in memory has ended.
     emptied: Notify,
 }
@@ -80,7 +86,9 @@ pub(super) async fn run<R: Runner + 'static>(
         starting: RefCell::default(),
         open: RefCell::default(),
         last_id: Cell::new(0),
+        kept: Cell::new(0),
         definitions: RefCell::default(),
+        written: RefCell::default(),
         emptied: Notify::new(),
     });
     let serve = async {
@@ -167,6 +175,7 @@ impl<R: Runner + 'static> Core<R> {
         let found = loop {
             let mut found = Vec::new();
             let read = self.journal().last_id().and_then(|last| {
+                self.kept.set(self.journal().kept()?);
                 self.journal().each_checkpoint(|id, glance| {
                     if !glance.has_ended {
                         found.push((id, glance));
@@ -217,10 +226,15 @@ impl<R: Runner + 'static> Core<R> {
                 };
                 drop(answer.send(ended));
             }
-            Message::Wait { place, answer } => {
-                let ended = match self.find(&place) {
-                    Ok(summary) => Ok(self.wait(&place, summary).await),
-                    Err(refused) => Err(refused),
+            Message::Wait { place, mut answer } => {
+                let waited = async {
+                    let summary = self.find(&place)?;
+                    Ok(self.wait(&place, summary).await)
+                };
+                // A client that has gone waits no longer.
+                let ended = tokio::select! {
+                    ended = waited => ended,
+                    () = answer.closed() => return,
                 };
                 drop(answer.send(ended));
             }
@@ -355,7 +369,13 @@ impl<R: Runner + 'static> Core<R> {
             return summary;
         }
         let (sender, ended) = oneshot::channel();
-        self.waiting.borrow_mut().entry(summary.id).or_default().push(sender);
+        {
+            let mut waiting = self.waiting.borrow_mut();
+            let of_it = waiting.entry(summary.id).or_default();
+            // Others may have gone.
+            of_it.retain(|sender| !sender.is_closed());
+            of_it.push(sender);
+        }
         match self.find(place) {
             // Between the first look and the entry.
             Ok(summary) if summary.status != Status::Running => summary,
@@ -408,6 +428,16 @@ impl<R: Runner + 'static> Core<R> {
         Ok(definition)
     }
 
+    /// Whether the journal has that definition, as far as is known.
+    pub(super) fn has_written(&self, definition: &Definition) -> bool {
+        self.written.borrow().contains(&definition.fingerprint())
+    }
+
+    /// The journal has it.
+    pub(super) fn wrote(&self, definition: &Definition) {
+        self.written.borrow_mut().insert(definition.fingerprint());
+    }
+
     fn spawn(self: &Rc<Self>, live: Live<R>, first: Said) {
         let inbox = self.go_on_with(live);
         // It has just begun.
@@ -448,8 +478,11 @@ impl<R: Runner + 'static> Core<R> {
         }
     }
 
-    /// One more execution of that workflow goes on.
-    pub(super) fn begun(&self, place: &Place) {
+    /// One more execution of that workflow goes on, for the first time or again.
+    pub(super) fn begun(&self, place: &Place, is_again: bool) {
+        if is_again {
+            self.kept.set(self.kept.get().saturating_sub(1));
+        }
         *self.open.borrow_mut().entry((Arc::clone(&place.tenant), Arc::clone(&place.workflow))).or_default() += 1;
         self.executions.0.counts.begun();
     }
@@ -460,18 +493,24 @@ impl<R: Runner + 'static> Core<R> {
             *open = open.saturating_sub(1);
         }
         self.executions.0.counts.ended(summary.status);
+        self.kept.set(self.kept.get() + 1);
         let waiting = self.waiting.borrow_mut().remove(&summary.id).unwrap_or_default();
         waiting.into_iter().for_each(|sender| drop(sender.send(summary.clone())));
     }
 
     async fn purge(&self) -> Result<(), KvError> {
         loop {
-            let expired = self.journal().expired(express::now_ms(), PURGED_MAX)?;
+            // Those that are too many, whenever their time is over; or else those whose time is.
+            let excess = usize::try_from(self.kept.get().saturating_sub(KEPT_MAX)).unwrap_or(usize::MAX);
+            let (until_ms, max) = if excess > 0 { (i64::MAX, excess.min(PURGED_MAX)) } else { (express::now_ms(), PURGED_MAX) };
+            let expired = self.journal().expired(until_ms, max)?;
             if expired.is_empty() {
                 return Ok(());
             }
+            let count = expired.len() as u64;
             let records = expired.into_iter().flatten().collect();
             self.executions.0.space.clone().commit(Commit { records, ..Commit::default() }).await?;
+            self.kept.set(self.kept.get().saturating_sub(count));
         }
     }
 }

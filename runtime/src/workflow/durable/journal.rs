@@ -582,6 +582,19 @@ impl Journal {
         failed.map_or(Ok(Events { events, next }), Err)
     }
 
+    /// How many executions have ended and are kept.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn kept(&self) -> Result<u64, KvError> {
+        let mut count = 0;
+        self.all(&Key::new(EXPIRIES), |_, _| {
+            count += 1;
+            true
+        })?;
+        Ok(count)
+    }
+
     /// What is to be removed of each execution that is kept no longer: of so many at most.
     ///
     /// # Errors

@@ -53,6 +53,8 @@ pub(super) struct Live<R> {
     state: State,
     running: FuturesUnordered<Running>,
     given_up: HashMap<TaskId, AbortHandle>,
+    /// How often the commit of a task conflicted.
+    conflicts: HashMap<TaskId, u32>,
 }
 
 /// What a step changes.
@@ -132,8 +134,8 @@ impl<R: Runner + 'static> Live<R> {
         state: State,
     ) -> Live<R> {
         let core = Rc::clone(core);
-        let (running, given_up) = (FuturesUnordered::new(), HashMap::new());
-        Live { core, id, place, workflow, definition, parent, state, running, given_up }
+        let (running, given_up, conflicts) = (FuturesUnordered::new(), HashMap::new(), HashMap::new());
+        Live { core, id, place, workflow, definition, parent, state, running, given_up, conflicts }
     }
 
     /// Whether there is nothing more to do, unless it is redriven.
@@ -230,12 +232,27 @@ impl<R: Runner + 'static> Live<R> {
             };
             vec![(begun_ms, Event::TaskStarted { task }), (express::now_ms(), ended)]
         };
-        match self.turn(events(result), made, false).await {
-            Turn::Made | Turn::Not(_) => {}
-            Turn::Again => self.begin(task),
-            Turn::TaskFailed(failure) => drop(self.turn(events(Err(failure)), None, false).await),
+        let failure = match self.turn(events(result), made, false).await {
+            Turn::Made | Turn::Not(_) => None,
+            Turn::Again if self.may_run_again(task) => {
+                self.begin(task);
+                return true;
+            }
+            Turn::Again => Some(task::conflict()),
+            Turn::TaskFailed(failure) => Some(failure),
+        };
+        self.conflicts.remove(&task);
+        if let Some(failure) = failure {
+            self.turn(events(Err(failure)), None, false).await;
         }
         !self.has_ended()
+    }
+
+    /// Whether a task whose commit conflicted is carried out again.
+    fn may_run_again(&mut self, task: TaskId) -> bool {
+        let conflicts = self.conflicts.entry(task).or_default();
+        *conflicts += 1;
+        *conflicts <= task::STALE_MAX
     }
 
     /// Takes events in, each at its time, and does what follows. With `gives_up` a store that does not work ends it; otherwise it is tried again, unless the server stops.
@@ -308,7 +325,7 @@ impl<R: Runner + 'static> Live<R> {
             let known = if begins { None } else { core.journal().summary(place)? };
             let new = || Summary::new(*id, definition, machine, *parent);
             let mut now = known.clone().unwrap_or_else(new);
-            if begins {
+            if begins && !core.has_written(definition) {
                 records.push(journal::definition(definition));
             }
             if is_redriven {
@@ -358,8 +375,11 @@ impl<R: Runner + 'static> Live<R> {
 
     /// A step is made: does what the machine has asked for.
     fn follow(&mut self, before: &State, plan: Plan, summary: Option<Summary>) {
+        if before.machine.status() == Status::New {
+            self.core.wrote(&self.definition);
+        }
         if self.has_gone_on(before, &plan) {
-            self.core.begun(&self.place);
+            self.core.begun(&self.place, before.machine.status() != Status::New);
         }
         for start in plan.give_up {
             if let Some(handle) = self.given_up.remove(&start.task) {

@@ -25,7 +25,7 @@ use crate::workflow::function::{Asked, Call, replied};
 use crate::workflow::{Runner, Workflow, express, http, store};
 
 /// How often a task runs again since what it has read was changed.
-const STALE_MAX: u32 = 1_000;
+pub(super) const STALE_MAX: u32 = 1_000;
 /// How long to wait where the server has no room for a call, or the store does not work: the first time, and at most.
 const BACK_OFF_MIN: Duration = Duration::from_millis(20);
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);

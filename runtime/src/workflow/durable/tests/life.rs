@@ -206,6 +206,8 @@ fn executions_are_listed_by_time_and_state_and_removed_when_their_time_is_over()
     };
     assert_eq!((count("chain", Some(Status::Succeeded)), count("chain", Some(Status::Running))), (25, 0));
     assert_eq!((count("fails", Some(Status::Failed)), count("fails", Some(Status::Succeeded))), (1, 0));
+    assert_eq!(journal.kept().unwrap(), 26);
+    assert_eq!(journal.expired(i64::MAX, 3).unwrap().len(), 3, "the first ones of those that are too many");
     let expired = journal.expired(crate::workflow::express::now_ms() + 1, 1_000).unwrap();
     assert_eq!(expired.len(), 26);
     let records = expired.into_iter().flatten().collect();
