@@ -28,7 +28,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use redb::backends::{FileBackend, InMemoryBackend};
@@ -77,6 +77,8 @@ struct Shared {
     /// Whether the indexes are what the file holds: from when it was first opened on, whatever becomes of it.
     is_open: AtomicBool,
     commits: Commits,
+    /// The file's transactions with commits that are in the indexes.
+    applied: AtomicU64,
     /// The file that is open, for those that read records.
     database: RwLock<Option<Weak<Database>>>,
 }

@@ -21,8 +21,8 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use redb::{
-    Database, Durability, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition, TableError,
-    WriteTransaction,
+    Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition,
+    TableError, WriteTransaction,
 };
 
 use super::fault::FileError;
@@ -277,6 +277,11 @@ fn put<'a>(
     }
     write.open_table(ABOUT)?.insert(SEQUENCE_KEY, sequence)?;
     Ok(())
+}
+
+/// The transactions with commits that a reader sees.
+pub(super) fn sequence(read: &ReadTransaction) -> Result<u64, FileError> {
+    Ok(read.open_table(ABOUT)?.get(SEQUENCE_KEY)?.map_or(0, |number| number.value()))
 }
 
 fn put_records(write: &WriteTransaction, records: &[Record]) -> Result<(), FileError> {

@@ -1,14 +1,22 @@
 //! Reading what the server itself keeps in the file: from any thread, beside the writer.
 
 use std::ops::Bound;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use redb::{Database, ReadableDatabase as _, TableError};
+use redb::{Database, ReadTransaction, ReadableDatabase as _, TableError};
 
 use super::Shared;
 use super::fault::FileError;
-use super::file::{RECORDS, guarded};
+use super::file::{RECORDS, guarded, sequence};
 use crate::kv::KvError;
+
+/// How long the indexes may be behind the file: microseconds, unless the writer does not get the processor.
+const INDEX_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const INDEX_LOOK: Duration = Duration::from_micros(20);
 
 /// Reads records. A read sees what was written at one moment, and nothing that is not durable. It may wait for the disk.
 #[derive(Clone, Debug)]
@@ -42,7 +50,7 @@ impl Records {
     /// # Errors
     /// When the file cannot be read now.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
-        self.read(|database| match database.begin_read()?.open_table(RECORDS) {
+        self.read(|read| match read.open_table(RECORDS) {
             Ok(table) => Ok(table.get(key)?.map(|value| value.value().to_vec())),
             Err(TableError::TableDoesNotExist(_)) => Ok(None),
             Err(error) => Err(error.into()),
@@ -59,8 +67,8 @@ impl Records {
         order: Order,
         mut with: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), KvError> {
-        self.read(|database| {
-            let table = match database.begin_read()?.open_table(RECORDS) {
+        self.read(|read| {
+            let table = match read.open_table(RECORDS) {
                 Ok(table) => table,
                 Err(TableError::TableDoesNotExist(_)) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -80,10 +88,29 @@ impl Records {
         })
     }
 
-    fn read<T>(&self, read: impl FnOnce(&Database) -> Result<T, FileError>) -> Result<T, KvError> {
+    fn read<T>(&self, with: impl FnOnce(&ReadTransaction) -> Result<T, FileError>) -> Result<T, KvError> {
         let database = self.shared.database.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(Weak::upgrade);
         // While this is held, a writer that closes the file cannot open it again: it tries again by itself.
         let database = database.ok_or_else(|| KvError::Unavailable("its file is not open".to_owned()))?;
-        guarded(|| read(&database)).map_err(|error| KvError::Unavailable(error.to_string()))
+        let found = guarded(|| {
+            let read = database.begin_read()?;
+            Ok((with(&read)?, sequence(&read)?))
+        });
+        let (found, sequence) = found.map_err(|error| KvError::Unavailable(error.to_string()))?;
+        self.wait_for_index(sequence)?;
+        Ok(found)
+    }
+
+    /// Waits until the indexes have what the file has: the writer puts it there at once. So what is read here is never ahead of the entries that were committed with it.
+    fn wait_for_index(&self, sequence: u64) -> Result<(), KvError> {
+        let deadline = Instant::now() + INDEX_TIME_MAX;
+        // Acquire: with it come the indexes.
+        while self.shared.applied.load(Ordering::Acquire) < sequence {
+            if Instant::now() > deadline {
+                return Err(KvError::Unavailable("its indexes are behind its file".to_owned()));
+            }
+            thread::sleep(INDEX_LOOK);
+        }
+        Ok(())
     }
 }

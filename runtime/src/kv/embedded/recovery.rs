@@ -127,6 +127,7 @@ impl Writer {
         self.used = tenants.by_name.values().map(|tenant| (tenant.name.clone(), used(&tenant.read().entries))).collect();
         self.total = self.used.values().sum();
         (self.identity, self.sequence) = (file.identity, file.sequence);
+        self.shared.applied.store(file.sequence, Ordering::Release);
         // Release: a thread that sees it sees the indexes.
         self.shared.is_open.store(true, Ordering::Release);
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -145,6 +146,8 @@ impl Writer {
             self.used.insert(name, draft.used);
         }
         group.planned.drain(..).for_each(apply);
+        // Release: a reader of records that sees it sees the indexes.
+        self.shared.applied.store(self.sequence, Ordering::Release);
         group.answer();
     }
 

@@ -284,7 +284,7 @@ impl<R: Runner + 'static> Live<R> {
 
     /// Commits a step. What it is now, where that has changed.
     async fn make(&self, before: &State, plan: &Plan, made: Option<Made>, gives_up: bool) -> Result<Option<Summary>, Turn> {
-        let (records, summary) = self.records(before, plan).map_err(Turn::Not)?;
+        let (records, summary) = self.read_and_record(before, plan, gives_up).await.map_err(Turn::Not)?;
         let (transaction, commit) = match made {
             Some(Made { transaction, commit }) => (Some(transaction), Commit { records, ..commit }),
             None => (None, Commit { records, ..Commit::default() }),
@@ -311,6 +311,25 @@ impl<R: Runner + 'static> Live<R> {
     /// Whether an execution that did not run runs by a step, or has run in it to its end. One that has ended takes in what does not concern it any more.
     fn has_gone_on(&self, before: &State, plan: &Plan) -> bool {
         before.machine.status() != Status::Running && (self.state.machine.status() == Status::Running || plan.outcome.is_some())
+    }
+
+    /// As [`records`](Self::records); where the journal cannot be read, tries again until it can be.
+    async fn read_and_record(
+        &self,
+        before: &State,
+        plan: &Plan,
+        gives_up: bool,
+    ) -> Result<(Vec<Record>, Option<Summary>), KvError> {
+        let mut back_off = BACK_OFF_MIN;
+        loop {
+            match self.records(before, plan) {
+                Err(_) if !gives_up && !self.core.is_stopping() => {
+                    tokio::time::sleep(back_off).await;
+                    back_off = (back_off * 2).min(BACK_OFF_MAX);
+                }
+                recorded => return recorded,
+            }
+        }
     }
 
     /// What is written of a step, and what the execution is from then on where that has changed.
