@@ -241,7 +241,8 @@ impl<R: Runner + 'static> Core<R> {
         }
     }
 
-    fn find(&self, place: &Place) -> Result<Summary, Refused> {
+    /// What an execution is.
+    pub(super) fn find(&self, place: &Place) -> Result<Summary, Refused> {
         self.journal().summary(place)?.ok_or(Refused::NoExecution)
     }
 

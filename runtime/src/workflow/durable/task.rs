@@ -276,8 +276,12 @@ pub(super) fn stop_child<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Wor
     if child.workflow.is_durable() && matches!(child.mode, WorkflowMode::Sync | WorkflowMode::SyncJson) {
         let name = child.name.unwrap_or_else(|| task_name(execution, start.task));
         let (core, place) = (Rc::clone(core), child.workflow.place(&name));
+        let parent = Parent { execution, task: start.task };
         tokio::task::spawn_local(async move {
-            core.stop(&place, None, Some("the task that waited for it was given up".into())).await
+            // The name that the task gives may be that of an execution which another client or task has started.
+            if core.find(&place).is_ok_and(|summary| summary.parent == Some(parent)) {
+                let _ = core.stop(&place, None, Some("the task that waited for it was given up".into())).await;
+            }
         });
     }
 }
