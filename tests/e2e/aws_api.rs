@@ -547,7 +547,7 @@ fn keys_and_signatures_say_who_may_what() {
     let without: Vec<_> = headers.iter().filter(|(name, _)| name != "authorization").cloned().collect();
     assert_eq!(refused(&without, &body), "MissingAuthenticationTokenException");
     assert_eq!(refused(&client.headers("DescribeExecution", &body, 400), &body), "InvalidSignatureException");
-    let stranger = Signed { id: "NOBODY".to_owned(), ..client.clone() };
+    let stranger = Signed { id: "STRANGER".to_owned(), ..client.clone() };
     assert_eq!(stranger.code("ListStateMachines", &json!({})), "UnrecognizedClientException");
     let guesses = Signed { secret: SECRETS[1].1.to_owned(), ..client.clone() };
     assert_eq!(guesses.code("ListStateMachines", &json!({})), "InvalidSignatureException");

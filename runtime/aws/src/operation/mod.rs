@@ -131,7 +131,7 @@ operations! {
 }
 
 impl Operation {
-    /// Which operation a request asks for, by its method, path and headers. The caller can decide by it who may do it, before the body is read.
+    /// Which operation a request asks for, by its method, path and headers. The caller can decide by it which client may ask so, before the body is read.
     ///
     /// # Errors
     /// `UnknownOperationException`.
