@@ -6,6 +6,7 @@ mod admission;
 mod alone;
 mod applications;
 mod artifacts;
+mod asynchronous;
 mod attacks;
 mod aws_api;
 mod beyond;

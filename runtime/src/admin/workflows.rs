@@ -9,6 +9,7 @@
 //! | `GET /workflows/NAME/executions/EXECUTION/history?after=N&max=N&reverse=true` | events of its history, named as Step Functions names them, and `next` |
 //! | `POST /workflows/NAME/executions/EXECUTION/stop` | stops it; the body may be `{"error": ..., "cause": ...}` |
 //! | `POST /workflows/NAME/executions/EXECUTION/redrive` | has it go on where it failed |
+//! | `GET /workflows/NAME/queues` | where the workflow has limits: what runs and waits, by key, those with the longest queues first |
 //! | `POST /callbacks` | the answer of a task that waits for it: `{"token": ..., "output": ...}`, `{"token": ..., "error": ..., "cause": ...}`, or `{"token": ...}` as a sign of life |
 //!
 //! All but the last take `tenant=T`; without it the tenant is `default`.
@@ -91,6 +92,10 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
             let summary = executions.redrive(place.clone()).await?;
             Ok(answer(StatusCode::ACCEPTED, &described(&place, &summary)))
         }
+        (["workflows", workflow, "queues"], &Method::GET) => {
+            let queues = executions.queues(tenant, (*workflow).into()).await?;
+            Ok(answer(StatusCode::OK, &json!({ "queues": queues })))
+        }
         (["callbacks"], &Method::POST) => {
             let Callback { token, output, reason } = read(body(request).await?.unwrap_or_default())?;
             let event = match (output, reason) {
@@ -102,7 +107,9 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
             Ok(answer(StatusCode::OK, &json!({})))
         }
         (["workflows", _, "executions"], _) => Ok(not_allowed("GET, POST")),
-        (["workflows", _, "executions", _] | ["workflows", _, "executions", _, "history"], _) => Ok(not_allowed("GET")),
+        (["workflows", _, "queues"] | ["workflows", _, "executions", _] | ["workflows", _, "executions", _, "history"], _) => {
+            Ok(not_allowed("GET"))
+        }
         (["workflows", _, "executions", _, "stop" | "redrive"] | ["callbacks"], _) => Ok(not_allowed("POST")),
         _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {}", awsm_abi::text::line(&path)))),
     }
@@ -153,7 +160,8 @@ fn number<T: std::str::FromStr>(query: Option<&str>, key: &str) -> Result<Option
 }
 
 fn listing(tenant: Arc<str>, workflow: Arc<str>, query: Option<&str>) -> Result<Listing, Refusal> {
-    const STATUSES: [Status; 5] = [Status::Running, Status::Succeeded, Status::Failed, Status::TimedOut, Status::Aborted];
+    const STATUSES: [Status; 6] =
+        [Status::New, Status::Running, Status::Succeeded, Status::Failed, Status::TimedOut, Status::Aborted];
     let status = match option(query, "status") {
         None => None,
         Some(given) => {
@@ -229,7 +237,7 @@ impl From<Refused> for Refusal {
         let status = match &refused {
             Refused::NoWorkflow | Refused::NoExecution | Refused::NoTask => StatusCode::NOT_FOUND,
             Refused::Exists { .. } | Refused::NotRedrivable(_) | Refused::Quarantined(_) => StatusCode::CONFLICT,
-            Refused::Name | Refused::InputTooLarge(_) => StatusCode::BAD_REQUEST,
+            Refused::Name | Refused::InputTooLarge(_) | Refused::Key(_) => StatusCode::BAD_REQUEST,
             Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Refused::Unavailable(_) | Refused::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         };

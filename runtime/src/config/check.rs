@@ -18,7 +18,7 @@ use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
     EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, Isolation, KV_BYTES_MIN, MicrotaskClasses,
     NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, SCHEDULES_MAX, WORKFLOWS_MAX,
-    compression, cors, folder, isolation, redirect, schedule, workflow,
+    asynchronous, compression, cors, folder, isolation, redirect, schedule, workflow,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -45,6 +45,12 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
             problems.push(
                 format!("{at}.isolation"),
                 "there is no key-value store whose transactions these would be: set `kv`, or leave `isolation` out",
+            );
+        }
+        if config.kv.is_none() && function.asynchronous.is_some() {
+            problems.push(
+                format!("{at}.asynchronous"),
+                "there is no key-value store in which calls could be kept: set `kv`, or leave `asynchronous` out",
             );
         }
         if function.listen.as_ref() == Some(&config.listen) {
@@ -388,6 +394,9 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
         compression::check(&key("compression"), compression, problems);
     }
     isolation::check(at, function, problems);
+    if let Some(asynchronous) = &function.asynchronous {
+        asynchronous::check(&key("asynchronous"), &function.name, asynchronous, problems);
+    }
     if HeaderValue::from_str(&function.content_type).is_err() || function.content_type.is_empty() {
         problems.push(key("content_type"), format!("`{}` is not a content type", function.content_type.escape_default()));
     }

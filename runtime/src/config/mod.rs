@@ -4,6 +4,7 @@
 //! wrong beyond that. Errors name the file and the key. Nothing here loads a function or opens a socket.
 
 mod application;
+mod asynchronous;
 mod aws_api;
 mod check;
 mod compression;
@@ -19,6 +20,7 @@ mod redirect;
 mod schedule;
 mod settings;
 mod workflow;
+mod workflow_limits;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -38,6 +40,7 @@ use crate::secret::{Secret, Variable};
 use crate::telemetry::TelemetryConfig;
 
 pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, descriptors_of, services_of};
+pub use asynchronous::AsynchronousConfig;
 pub use aws_api::{AwsApiConfig, AwsKeyConfig};
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
 pub use compression::{CompressionConfig, Encoding};
@@ -54,6 +57,7 @@ pub use redirect::{REDIRECTS_MAX, RedirectConfig};
 pub use schedule::{SCHEDULES_MAX, ScheduleConfig};
 pub use settings::{SettingChange, differences, merged, settings};
 pub use workflow::{WORKFLOWS_MAX, WorkflowConfig, WorkflowKind};
+pub use workflow_limits::WorkflowLimits;
 
 /// Where a server listens unless told otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -337,6 +341,9 @@ pub struct FunctionConfig {
     /// Which replies are compressed on their way out; `{}` for the defaults. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<CompressionConfig>,
+    /// Calls whose clients do not wait for the reply (`Prefer: respond-async`); `{}` for the defaults. Needs `kv`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asynchronous: Option<AsynchronousConfig>,
     /// Whether each request is one transaction of the key-value store (`kv`).
     #[serde(default)]
     pub isolation: Isolation,
@@ -641,6 +648,7 @@ impl FunctionConfig {
             content_type: content_type_default(),
             cors: None,
             compression: None,
+            asynchronous: None,
             isolation: Isolation::default(),
             effects: OutsideEffects::default(),
             body: BodyMode::default(),

@@ -311,6 +311,7 @@ mod tests {
             ("Config", "KEY = 1".to_owned()),
             ("AwsApiConfig", "aws_api = { listen = '127.0.0.1:1', KEY = 1 }".to_owned()),
             ("AwsKeyConfig", "aws_api = { keys = [{ id = 'a', secret = { env = 'A' }, KEY = 1 }] }".to_owned()),
+            ("AsynchronousConfig", format!("{function}, asynchronous = {{ KEY = 1 }} }}]")),
             ("CompressionConfig", format!("{function}, compression = {{ KEY = 1 }} }}]")),
             ("CorsConfig", format!("{function}, cors = {{ origins = ['*'], KEY = 1 }} }}]")),
             ("DirConfig", format!("{function}, dirs = [{{ guest = '/a', host = 'a', KEY = 1 }}] }}]")),
@@ -322,6 +323,7 @@ mod tests {
             ("ScheduleConfig", "schedules = [{ name = 's', expression = 'rate(1 day)', KEY = 1 }]".to_owned()),
             ("Secret", format!("{function}, env = {{ A = {{ file = 'a', KEY = 1 }} }} }}]")),
             ("WorkflowConfig", "workflows = [{ name = 'w', path = 'w.json', KEY = 1 }]".to_owned()),
+            ("WorkflowLimits", "workflows = [{ name = 'w', path = 'w.json', limits = { running_max = 1, KEY = 1 } }]".to_owned()),
             ("TelemetryConfig", "telemetry = { endpoint = 'http://a', KEY = 1 }".to_owned()),
         ];
         for (table, text) in &samples {

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::asynchronous::AsynchronousConfig;
 use super::check::{Problems, is_name, name_rule, route};
+use super::workflow_limits::{self, WorkflowLimits};
 use super::{DEADLINE_MS_MAX, HOSTS_MAX, tenant_default};
 use crate::kv::is_redis;
 use crate::upstream::Allowed;
@@ -53,6 +55,9 @@ pub struct WorkflowConfig {
     #[serde(default = "retention_days_default")]
     #[schemars(range(min = 0, max = 3_650))]
     pub retention_days: u32,
+    /// How many standard executions run at the same time and begin in a time. Those beyond are queued. Default: no limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<WorkflowLimits>,
 }
 
 /// How long executions live.
@@ -94,7 +99,9 @@ const fn deadline_ms_default() -> u64 {
 impl WorkflowConfig {
     /// That of a workflow that is made of a function and has no route.
     #[must_use]
-    pub fn of_function(tenant: &str, name: &str) -> WorkflowConfig {
+    pub fn of_function(tenant: &str, name: &str, asynchronous: &AsynchronousConfig) -> WorkflowConfig {
+        let AsynchronousConfig { calls_max, running_max, retention_days, .. } = asynchronous;
+        let limits = running_max.map(|max| WorkflowLimits { running_max: Some(max), ..WorkflowLimits::default() });
         WorkflowConfig {
             name: name.to_owned(),
             path: PathBuf::new(),
@@ -104,8 +111,9 @@ impl WorkflowConfig {
             tenant: tenant.to_owned(),
             http_hosts: Vec::new(),
             deadline_ms: deadline_ms_default(),
-            executions_max: executions_max_default(),
-            retention_days: retention_days_default(),
+            executions_max: *calls_max,
+            retention_days: *retention_days,
+            limits,
         }
     }
 
@@ -156,6 +164,16 @@ pub(super) fn check(
         let message =
             format!("standard executions are kept in the key-value store of this server, and {why}: set `kv` to a file");
         problems.push(format!("{at}.type"), message);
+    }
+    if let Some(limits) = &workflow.limits {
+        let at = format!("{at}.limits");
+        if workflow.kind == WorkflowKind::Express {
+            problems.push(
+                at.clone(),
+                "express executions are not queued: make the workflow `type = \"standard\"`, or leave `limits` out",
+            );
+        }
+        workflow_limits::check(&at, limits, problems);
     }
     if let Some(listen) = listen.as_deref().filter(|listen| !listens(listen)) {
         problems.push(format!("{at}.listen"), format!("`{}` is not the address of a function", listen.escape_default()));

@@ -10,6 +10,7 @@ use crate::config::FunctionConfig;
 use crate::http::canary::{Counts, Share, Split, Tally};
 use crate::http::{Policy, Route};
 use crate::invoke::function::Function;
+use crate::workflow::{Reach, Workflow};
 
 /// The next version of a function, which answers a part of its requests.
 #[derive(Debug)]
@@ -79,16 +80,18 @@ impl Canary {
     }
 }
 
-/// The routes of a function, of which a part of the requests goes to a canary if there is one. Memory that replies need is claimed of `budget`.
+/// The routes of a function, of which a part of the requests goes to a canary if there is one. Memory that replies need is claimed of `budget`; `reach` is what workflows of its tenant reach.
 pub(super) fn routes(
     config: &FunctionConfig,
     function: &Arc<Function>,
     canary: Option<&Canary>,
     budget: &Arc<Budget>,
+    reach: &Reach,
 ) -> Vec<Arc<Route>> {
     let plain = |path: &str, config: &FunctionConfig, function: &Arc<Function>| {
         let mut route = Route::new(path, &config.methods, Arc::clone(function));
         route.policy = Policy::of(config, &route.allow, budget);
+        route.asynchronous = Workflow::of_requests(config, reach).map(Arc::new);
         route
     };
     let route = |path: &String| {

@@ -428,7 +428,8 @@ impl Catalogue {
         let function = self.running(candidate);
         function.neighbours.put(&function);
         let version = version.unwrap_or(self.version);
-        let routes = canary::routes(&config, &function, None, &self.budget);
+        let reach = self.reach(&config.tenant);
+        let routes = canary::routes(&config, &function, None, &self.budget, &reach);
         let (places, name): (Vec<_>, _) = (places(&config).collect(), config.name.clone());
         let entry = Entry { config, digest, origin, version, function, routes, canary: None, given_up: None };
         let before = self.entries.insert(name.clone(), entry).map(|entry| self.retire(entry));
@@ -520,9 +521,11 @@ impl Catalogue {
     /// When there is none.
     pub fn promote(&mut self, name: &str, version: Option<u64>) -> Result<Vec<Arc<Function>>, CatalogueError> {
         self.canary(name)?;
-        let Some((canary, entry)) = self.set_canary(name, None).zip(self.entries.get_mut(name)) else { return Ok(Vec::new()) };
+        let Some(canary) = self.set_canary(name, None) else { return Ok(Vec::new()) };
+        let reach = self.reach(&canary.config.tenant);
+        let Some(entry) = self.entries.get_mut(name) else { return Ok(Vec::new()) };
         let before = std::mem::replace(&mut entry.function, canary.function);
-        entry.routes = canary::routes(&canary.config, &entry.function, None, &self.budget);
+        entry.routes = canary::routes(&canary.config, &entry.function, None, &self.budget, &reach);
         entry.version = version.unwrap_or(canary.version);
         (entry.config, entry.digest) = (canary.config, canary.digest);
         entry.function.neighbours.put(&entry.function);
@@ -544,10 +547,12 @@ impl Catalogue {
 
     /// Exchanges what is being deployed gradually, with the routes; what it was.
     fn set_canary(&mut self, name: &str, canary: Option<Canary>) -> Option<Canary> {
+        let tenant = self.entries.get(name)?.config.tenant.clone();
+        let reach = self.reach(&tenant);
         let entry = self.entries.get_mut(name)?;
         let before = std::mem::replace(&mut entry.canary, canary);
         entry.given_up = None;
-        entry.routes = canary::routes(&entry.config, &entry.function, entry.canary.as_ref(), &self.budget);
+        entry.routes = canary::routes(&entry.config, &entry.function, entry.canary.as_ref(), &self.budget, &reach);
         before
     }
 

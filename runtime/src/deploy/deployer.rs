@@ -363,7 +363,7 @@ impl Deployer {
                 let counted = executions.counted();
                 let mut ended = ENDS.map(|status| (status_name(status), 0));
                 ended.iter_mut().zip(counted.ended).for_each(|((_, count), now)| *count = now);
-                (counted.open, ended)
+                (counted.open, counted.queued, ended)
             }),
             kv_commits: catalogue.kv().map(|kv| kv.commits().counts()),
             problems: self.health.problems_now().into_iter().map(|problem| problem.subject).collect(),

@@ -9,6 +9,7 @@
 //! * `framing`: what HTTP/1 says before hyper tells; `calm`: how much of HTTP/2 may say nothing; `linger`: where both are looked at;
 //! * `head`: what a request's head must not be; [`router`]: path and method to function; [`canary`]: to which of two versions of it;
 //! * [`request`]: one request's life; `routed`: from its function on; `handled`: what it came to; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
+//! * `workflow`: requests that start workflows; `asynchronous`: requests for functions that are carried out later;
 //! * `called`: the same of what came by gRPC, whose status is known last;
 //! * `redirect`: what the server answers for paths that have moved; `folder`: files that it sends;
 //! * `policy`: what is done to replies whatever their function says; `cors`: which web pages may see them; `compression`: how they are compressed;
@@ -16,6 +17,7 @@
 //! * `services`: what the server itself answers to clients that speak gRPC; `bridge`: the same calls in other protocols.
 
 mod access;
+mod asynchronous;
 pub mod body;
 mod bridge;
 mod called;

@@ -27,7 +27,7 @@ use super::routed::{Brought, Marks, Routed};
 use super::router::{Place, Refused, Route, Site};
 use super::span::ServerSpan;
 use super::step::{Later, Step};
-use super::{HttpService, access, head, response, services};
+use super::{HttpService, access, asynchronous, head, response, services};
 use crate::grpc::Kind;
 use crate::host::RequestHead;
 use crate::outcome::Failure;
@@ -284,6 +284,18 @@ fn handle(
             };
         }
     };
+    if bridge.is_none()
+        && let Some(workflow) = asynchronous::wanted(&route, &head.headers)
+    {
+        service.shard.thread().executions.add(1);
+        // It may be refused before its body was read.
+        activity.linger();
+        let answered = asynchronous::answer(Rc::clone(service), (route, workflow), head, incoming, manner);
+        return match finish {
+            None => Step::later(answered),
+            Some(finish) => finish.step(Step::later(answered)),
+        };
+    }
     sledge_sandbox::prefetch(&*route.function);
     let counting = Counting::of(&route);
     // What it cannot say needs no look.

@@ -138,6 +138,8 @@ pub struct Route<F = Function> {
     pub options: HeaderValue,
     /// What is wanted of the replies, if it is something.
     pub policy: Option<Arc<Policy>>,
+    /// What carries requests out whose clients do not wait, where they may ask for that.
+    pub asynchronous: Option<Arc<Workflow>>,
     methods: Vec<Method>,
     /// Where the function is being deployed gradually, and this request is one of those that are counted.
     pub(super) split: Option<Split<F>>,
@@ -160,7 +162,7 @@ impl<F> Route<F> {
         };
         let allow = list(&methods);
         let options = list(&[&methods[..], &[Method::OPTIONS]].concat());
-        Route { pattern: pattern.into(), function, allow, options, policy: None, methods, split: None }
+        Route { pattern: pattern.into(), function, allow, options, policy: None, asynchronous: None, methods, split: None }
     }
 
     /// The same during a gradual deployment.

@@ -18,6 +18,7 @@ use super::HttpService;
 use super::body::Reading;
 use super::handled::{Handled, Manner};
 use super::response::{self, Answer, Whole};
+use crate::invoke::Input;
 use crate::invoke::function::Function;
 use crate::outcome::Failure;
 use crate::reply;
@@ -39,15 +40,15 @@ impl Runner for Rc<HttpService> {
     fn begin(
         &self,
         function: &Arc<Function>,
-        body: Bytes,
+        input: Input,
         deadline: Instant,
         joins: Option<Arc<Transaction>>,
     ) -> Result<reply::Answer, Failure> {
-        Ok(self.dispatcher.begin(invocation(&self.dispatcher, function, body, Some(deadline), joins)?, &**self))
+        Ok(self.dispatcher.begin(invocation(&self.dispatcher, function, input, Some(deadline), joins)?, &**self))
     }
 
     fn send(&self, function: &Arc<Function>, body: Bytes) -> Result<(), Failure> {
-        self.dispatcher.begin_unanswered(invocation(&self.dispatcher, function, body, None, None)?, &**self);
+        self.dispatcher.begin_unanswered(invocation(&self.dispatcher, function, Input::of(body), None, None)?, &**self);
         Ok(())
     }
 
@@ -145,17 +146,24 @@ async fn start(workflow: &Arc<Workflow>, head: &Parts, input: Value) -> Result<R
 
 /// For how long a client waits for the end: `Prefer: wait=SECONDS` (RFC 7240, section 4.3).
 fn wait_time(headers: &HeaderMap) -> Option<Duration> {
-    let preferences = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let mut waits = preferences.filter_map(|preference| preference.trim().strip_prefix("wait=")?.trim_matches('"').parse().ok());
+    let mut waits =
+        preferences(headers).filter_map(|preference| preference.strip_prefix("wait=")?.trim_matches('"').parse().ok());
     waits.next().map(|seconds: u64| Duration::from_secs(seconds).min(WAIT_MAX))
 }
 
+/// What a client prefers (RFC 7240).
+pub(super) fn preferences(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
 /// Why an execution was not started, as clients are told it.
-fn refusal(refused: &Refused) -> Result<Response<Answer>, Failure> {
+pub(super) fn refusal(refused: &Refused) -> Result<Response<Answer>, Failure> {
     let (status, code) = match refused {
         Refused::Name => (StatusCode::BAD_REQUEST, "bad_name"),
         Refused::Exists { .. } => (StatusCode::CONFLICT, "execution_exists"),
         Refused::InputTooLarge(_) => return Err(Failure::BodyTooLarge),
+        Refused::Key(_) => (StatusCode::BAD_REQUEST, "bad_key"),
         Refused::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "executions_max"),
         Refused::Quarantined(_) => return Err(Failure::Quarantined),
         Refused::Stopping => return Err(Failure::Stopping),
@@ -165,7 +173,7 @@ fn refusal(refused: &Refused) -> Result<Response<Answer>, Failure> {
 }
 
 /// All of a request's body.
-async fn read(service: &HttpService, incoming: Incoming) -> Result<Bytes, Failure> {
+pub(super) async fn read(service: &HttpService, incoming: Incoming) -> Result<Bytes, Failure> {
     if incoming.is_end_stream() {
         return Ok(Bytes::new());
     }
@@ -178,7 +186,7 @@ async fn read(service: &HttpService, incoming: Incoming) -> Result<Bytes, Failur
     Ok(body.unwrap_or(Err(Failure::BodyTimeout))?.into_bytes())
 }
 
-fn told(status: StatusCode, value: &Value) -> Response<Answer> {
+pub(super) fn told(status: StatusCode, value: &Value) -> Response<Answer> {
     let mut response = Response::new(Either::Left(Whole::from(Bytes::from(value.to_string()))));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -14,7 +14,7 @@ use super::caller::CYCLES_MAX;
 use super::kept::Own;
 use super::loaded::{Labels, Loaded};
 use super::program::Program;
-use crate::config::{Concurrency, Instance, Isolation, OutsideEffects};
+use crate::config::{AsynchronousConfig, Concurrency, Instance, Isolation, OutsideEffects};
 use crate::host::{FunctionLog, Process};
 use crate::kv::Space;
 use crate::outcome::Failure;
@@ -154,6 +154,8 @@ pub struct Function {
     pub(super) own: Own,
     /// The store without which it cannot work, if it imports one and there is one.
     pub kv: Option<Space>,
+    /// How calls are carried out whose clients do not wait for the reply, where they may ask for that.
+    pub asynchronous: Option<AsynchronousConfig>,
     /// What its requests have in common, where each is a transaction.
     pub isolation: Option<txn::Isolation>,
     /// The functions that it may call.
@@ -213,6 +215,7 @@ impl Function {
             cpu_max,
             tenant,
             weight: loaded.weight,
+            asynchronous: loaded.asynchronous,
             isolation,
             neighbours,
             number,

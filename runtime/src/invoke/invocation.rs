@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fmt, mem};
 
+use bytes::Bytes;
+
 use super::Admission;
 use super::caller::{Caller, DEPTH_MAX};
 use super::function::Function;
@@ -52,6 +54,16 @@ pub struct Input {
     pub head: Option<Box<RequestHead>>,
     /// Its standard input.
     pub body: Body,
+}
+
+impl Input {
+    /// That of a call without a request: a body.
+    #[must_use]
+    pub fn of(body: Bytes) -> Input {
+        let mut input = Input::default();
+        input.body.push(body);
+        input
+    }
 }
 
 /// How often a transaction runs again; before that comes its deadline, as a rule.

@@ -17,8 +17,8 @@ use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
 use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
 use crate::config::{
-    BodyMode, CONTENT_TYPE_DEFAULT, Concurrency, DirWrite, EdgeConfig, FunctionConfig, Instance, Isolation, OutsideEffects,
-    Snapshot,
+    AsynchronousConfig, BodyMode, CONTENT_TYPE_DEFAULT, Concurrency, DirWrite, EdgeConfig, FunctionConfig, Instance, Isolation,
+    OutsideEffects, Snapshot,
 };
 use crate::host::wasi::{Access, Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
@@ -122,6 +122,7 @@ pub struct Loaded {
     pub(super) content_type: HeaderValue,
     pub(super) streams_body: bool,
     pub(super) instance: Instance,
+    pub(super) asynchronous: Option<AsynchronousConfig>,
     pub(super) isolation: Isolation,
     pub(super) effects: OutsideEffects,
     pub(super) deadline: Duration,
@@ -211,6 +212,7 @@ impl Loaded {
             content_type,
             streams_body: config.body == BodyMode::Stream,
             instance: config.instance,
+            asynchronous: config.asynchronous.clone(),
             isolation: config.isolation,
             effects: config.effects,
             deadline: Duration::from_millis(config.deadline_ms),

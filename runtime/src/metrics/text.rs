@@ -44,8 +44,8 @@ pub struct Gauges {
     pub problems: Vec<String>,
     /// Commits of the key-value store, by what became of them, where there is one.
     pub kv_commits: Option<[(&'static str, u64); 5]>,
-    /// Durable executions, where the store can keep any: that have not ended, and that have, by how.
-    pub executions: Option<(u64, [(&'static str, u64); 4])>,
+    /// Durable executions, where the store can keep any: that have not ended, those of them that are queued, and that have, by how.
+    pub executions: Option<(u64, u64, [(&'static str, u64); 4])>,
     /// Lines of the server's own log that were dropped.
     pub server_log_lines_dropped: u64,
     /// Spans, by what became of them, where they are wanted.
@@ -294,9 +294,11 @@ impl Collected {
             let commits = commits.iter().map(|(outcome, count)| ([("outcome", *outcome)], *count));
             counters(encoder, "kv_commits", "Commits of the key-value store, by what became of them", commits)?;
         }
-        if let Some((open, ended)) = executions {
+        if let Some((open, queued, ended)) = executions {
             let (name, help) = ("executions_open", "Durable executions of workflows that have not ended");
             ConstGauge::new(*open).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+            let (name, help) = ("executions_queued", "Those that have not begun, since their workflow has limits");
+            ConstGauge::new(*queued).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
             let ended = ended.iter().map(|(status, count)| ([("status", *status)], *count));
             counters(encoder, "executions", "Durable executions of workflows that have ended, by how", ended)?;
         }

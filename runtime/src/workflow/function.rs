@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use sledge_workflow::machine::Failure;
 
 use super::failure::{failed, of_function, of_status};
-use super::{Runner, Workflow};
+use super::{Runner, Workflow, request};
+use crate::invoke::Input;
 use crate::invoke::function::Function;
 use crate::outcome;
 use crate::reply::{Content, Reply};
@@ -25,11 +26,20 @@ pub(super) struct Call<'a> {
     /// What is called.
     pub function: &'a Arc<Function>,
     /// Its input.
-    pub input: &'a Value,
+    pub input: Input,
     /// When it has to be answered.
     pub deadline: Instant,
     /// The transaction of which it is a part, if it is one.
     pub joins: Option<Arc<Transaction>>,
+}
+
+/// What a function is called with.
+#[derive(Clone, Copy)]
+pub(super) enum Given<'a> {
+    /// That as its body.
+    Json(&'a Value),
+    /// A whole [request](super::request).
+    Request(&'a Value),
 }
 
 /// A task that is a function: the function's name, its input, and what becomes of its reply.
@@ -37,7 +47,7 @@ pub(super) struct Asked<'a> {
     /// The function.
     pub name: &'a str,
     /// Its input.
-    pub input: &'a Value,
+    pub input: Given<'a>,
     /// Whether the reply is a part of the output, and not the output itself.
     pub is_wrapped: bool,
 }
@@ -45,10 +55,11 @@ pub(super) struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// `fn:NAME`: the function's reply is the output.
     pub(super) fn plain(name: &'a str, input: &'a Value) -> Asked<'a> {
-        Asked { name, input, is_wrapped: false }
+        Asked { name, input: Given::Json(input), is_wrapped: false }
     }
 
-    /// `arn:aws:states:::lambda:invoke`: the function and its input are in the task's input, the reply is a part of the output.
+    /// `arn:aws:states:::lambda:invoke`: the function and its input are in the task's input, the reply is a part of the output. In place of `Payload`, the body, there may be `Request`, a whole
+    /// [request](super::request).
     pub(super) fn invoke(input: &'a Value) -> Result<Asked<'a>, Failure> {
         let Some(name) = input["FunctionName"].as_str() else {
             return Err(failed("States.Runtime", "lambda:invoke needs FunctionName, a text"));
@@ -58,12 +69,26 @@ impl<'a> Asked<'a> {
             ["arn", _, "lambda", _, _, "function", name, ..] | [name, ..] => *name,
             [] => name,
         };
-        Ok(Asked { name, input: input.get("Payload").unwrap_or(&Value::Null), is_wrapped: true })
+        let given = match (input.get("Request"), input.get("Payload")) {
+            (None, payload) => Given::Json(payload.unwrap_or(&Value::Null)),
+            (Some(request), None) => Given::Request(request),
+            (Some(_), Some(_)) => return Err(failed("States.Runtime", "lambda:invoke takes Payload or Request, not both")),
+        };
+        Ok(Asked { name, input: given, is_wrapped: true })
     }
 
     /// The function that is served under that name.
     pub(super) fn find(&self, workflow: &Workflow) -> Result<Arc<Function>, Failure> {
         workflow.reach.functions.find(self.name).map_err(|failure| of_function(self.name, &failure))
+    }
+
+    /// What the function is given.
+    pub(super) fn given(&self, function: &Function) -> Result<Input, Failure> {
+        match self.input {
+            // Values of JSON always serialise.
+            Given::Json(json) => Ok(Input::of(serde_json::to_vec(json).unwrap_or_default().into())),
+            Given::Request(request) => request::input(request, function),
+        }
     }
 
     /// What a reply is as the task's output.
@@ -84,7 +109,7 @@ pub(super) async fn call(
     deadline: Instant,
 ) -> Result<Value, Failure> {
     let function = asked.find(workflow)?;
-    let call = Call { function: &function, input: asked.input, deadline, joins: None };
+    let call = Call { function: &function, input: asked.given(&function)?, deadline, joins: None };
     let replied = replied(runner, call).await.map_err(|failure| of_function(asked.name, &failure))?;
     asked.output(replied)
 }
@@ -92,11 +117,9 @@ pub(super) async fn call(
 /// The status of a function's reply, and the reply.
 pub(super) async fn replied(runner: &impl Runner, call: Call<'_>) -> Result<(u16, Value), outcome::Failure> {
     let Call { function, input, deadline, joins } = call;
-    // Values of JSON always serialise.
-    let body = Bytes::from(serde_json::to_vec(input).unwrap_or_default());
     let mut counted = Counted { runner, function, is_counted: false };
     let replied = async {
-        let answer = runner.begin(function, body, deadline, joins)?;
+        let answer = runner.begin(function, input, deadline, joins)?;
         let Reply { result, head, .. } = answer.reply().await?;
         Ok((head.map_or(OK, |head| head.status.as_u16()), whole(result?).await?))
     };

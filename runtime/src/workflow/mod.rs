@@ -15,6 +15,7 @@ mod express;
 mod failure;
 mod function;
 mod http;
+pub mod request;
 mod runner;
 mod store;
 
@@ -26,11 +27,13 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sledge_workflow::definition::{Definition, Resource, resource::WorkflowMode};
+use sledge_workflow::machine::About;
 
 use self::durable::journal::Place;
-use crate::config::{WorkflowConfig, WorkflowKind};
+use crate::config::{AsynchronousConfig, FunctionConfig, WorkflowConfig, WorkflowKind};
+use crate::invoke::Input;
 use crate::invoke::function::{Function, Neighbours};
 use crate::kv::Space;
 use crate::outcome::Failure;
@@ -46,19 +49,21 @@ pub use self::runner::{Remote, invocation};
 
 /// What the names of workflows begin with that are made of a function. No configured workflow is called so.
 const OF_FUNCTION: &str = "fn:";
+/// The longest time until a call is repeated: a day, in seconds.
+const DELAY_S_MAX: u64 = 86_400;
 /// Workflows that wait for each other, at most.
 const DEPTH_MAX: u32 = 8;
 
 /// Has functions called on behalf of an execution.
 pub trait Runner {
-    /// Begins a call of a function with that body, which has to be answered by that time and is a part of that transaction.
+    /// Begins a call of a function with that input, which has to be answered by that time and is a part of that transaction.
     ///
     /// # Errors
     /// When it is not admitted.
     fn begin(
         &self,
         function: &Arc<Function>,
-        body: Bytes,
+        input: Input,
         deadline: Instant,
         joins: Option<Arc<Transaction>>,
     ) -> Result<reply::Answer, Failure>;
@@ -129,6 +134,8 @@ pub struct Workflow {
     /// The other servers that it may ask, if any.
     upstream: Option<Arc<Upstream>>,
     deployed_ms: i64,
+    /// What all its executions have in common; they have names of their own.
+    about: About,
 }
 
 impl fmt::Debug for Workflow {
@@ -214,16 +221,67 @@ impl Workflow {
         let allowed = if config.http_hosts.is_empty() { None } else { Allowed::new(&config.http_hosts).ok() };
         let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::clone(&reach.roots))));
         let deployed_ms = changed_ms(&config.path).unwrap_or_else(now_ms);
-        Workflow { config, definition: definition.map(Arc::new), reach, upstream, deployed_ms }
+        let WorkflowConfig { tenant, name, .. } = &config;
+        let nothing: Arc<str> = "".into();
+        let about = About {
+            id: Arc::clone(&nothing),
+            name: Arc::clone(&nothing),
+            role: format!("arn:aws:iam::{tenant}:role/{name}").into(),
+            machine_id: durable::name_of_workflow(tenant, name).into(),
+            machine_name: name.as_str().into(),
+            token_prefix: nothing,
+        };
+        Workflow { config, definition: definition.map(Arc::new), reach, upstream, deployed_ms, about }
     }
 
-    /// One that calls a function, and again after one and two minutes where that fails, as AWS Lambda does with asynchronous calls.
+    /// One that calls a function with its input as the body, and again where that fails, as the function's configuration says of asynchronous calls, or else as AWS Lambda does.
     fn of_function(tenant: &str, function: &str, reach: Reach) -> Workflow {
-        let retry = json!([{ "ErrorEquals": ["States.ALL"], "IntervalSeconds": 60, "BackoffRate": 2.0, "MaxAttempts": 2 }]);
-        let state = json!({ "Type": "Task", "Resource": format!("{OF_FUNCTION}{function}"), "Retry": retry, "End": true });
-        let definition = json!({ "StartAt": "Call", "States": { "Call": state } }).to_string();
+        let served = reach.functions.find(function).ok();
+        let asynchronous = served.and_then(|function| function.asynchronous.clone()).unwrap_or_default();
+        let call = json!({ "Resource": format!("{OF_FUNCTION}{function}") });
+        Workflow::of_calls((tenant, function), &asynchronous, call, reach)
+    }
+
+    /// One that calls a function with [requests](request) as its inputs, if clients may ask for that and the store can keep them.
+    #[must_use]
+    pub fn of_requests(config: &FunctionConfig, reach: &Reach) -> Option<Workflow> {
+        let asynchronous = config.asynchronous.as_ref().filter(|_| reach.executions.is_some())?;
+        let call = json!({
+            "Resource": "arn:aws:states:::lambda:invoke",
+            "Parameters": { "FunctionName": config.name, "Request.$": "$" },
+            "OutputPath": "$.Payload",
+        });
+        Some(Workflow::of_calls((&config.tenant, &config.name), asynchronous, call, reach.clone()))
+    }
+
+    /// One whose first state is that call.
+    fn of_calls((tenant, function): (&str, &str), asynchronous: &AsynchronousConfig, mut call: Value, reach: Reach) -> Workflow {
+        const ALL: [&str; 1] = ["States.ALL"];
+        let AsynchronousConfig { retries, retry_after_s, on_failure, .. } = asynchronous;
+        (call["Type"], call["End"]) = ("Task".into(), true.into());
+        if *retries > 0 {
+            call["Retry"] = json!([{
+                "ErrorEquals": ALL, "IntervalSeconds": retry_after_s, "BackoffRate": 2.0, "MaxAttempts": retries, "MaxDelaySeconds": DELAY_S_MAX,
+            }]);
+        }
+        let mut states = json!({});
+        if let Some(on_failure) = on_failure {
+            call["Catch"] = json!([{ "ErrorEquals": ALL, "ResultPath": "$.failure", "Next": "Tell" }]);
+            states["Tell"] = json!({
+                "Type": "Task",
+                "Resource": format!("{OF_FUNCTION}{on_failure}"),
+                "Parameters": { "function": function, "request.$": "$$.Execution.Input", "error.$": "$.failure.Error", "cause.$": "$.failure.Cause" },
+                "ResultPath": null,
+                "Retry": [{ "ErrorEquals": ALL, "IntervalSeconds": 1, "BackoffRate": 2.0, "MaxAttempts": 10, "MaxDelaySeconds": 600 }],
+                "Next": "Failed",
+            });
+            states["Failed"] = json!({ "Type": "Fail", "ErrorPath": "$.failure.Error", "CausePath": "$.failure.Cause" });
+        }
+        states["Call"] = call;
+        let definition = json!({ "StartAt": "Call", "States": states }).to_string();
         let definition = Definition::parse(&definition).map_err(|mistakes| format!("{mistakes:?}"));
-        Workflow::new(WorkflowConfig::of_function(tenant, &format!("{OF_FUNCTION}{function}")), definition, reach)
+        let config = WorkflowConfig::of_function(tenant, &format!("{OF_FUNCTION}{function}"), asynchronous);
+        Workflow::new(config, definition, reach)
     }
 
     /// Its definition, if that is right.

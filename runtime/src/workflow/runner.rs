@@ -6,7 +6,6 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::Runner;
-use crate::host::Body;
 use crate::invoke::function::Function;
 use crate::invoke::{Dispatcher, Input, Invocation};
 use crate::metrics::Shard;
@@ -29,21 +28,18 @@ impl Remote {
     }
 }
 
-/// An invocation with that body, until its function's deadline or that one; a part of a transaction, if it is one.
+/// An invocation with that input, until its function's deadline or that one; a part of a transaction, if it is one.
 ///
 /// # Errors
 /// When it is not admitted.
 pub fn invocation(
     dispatcher: &Arc<Dispatcher>,
     function: &Arc<Function>,
-    body: Bytes,
+    input: Input,
     deadline: Option<Instant>,
     joins: Option<Arc<Transaction>>,
 ) -> Result<Box<Invocation>, Failure> {
     let admission = dispatcher.admit(function)?;
-    let mut input = Body::default();
-    input.push(body);
-    let input = Input { head: None, body: input };
     let mut invocation = Invocation::new(Arc::clone(function), admission, None, input, Instant::now());
     invocation.deadline = deadline.map_or(invocation.deadline, |deadline| invocation.deadline.min(deadline));
     invocation.joins = joins;
@@ -54,16 +50,16 @@ impl Runner for Remote {
     fn begin(
         &self,
         function: &Arc<Function>,
-        body: Bytes,
+        input: Input,
         deadline: Instant,
         joins: Option<Arc<Transaction>>,
     ) -> Result<reply::Answer, Failure> {
-        let invocation = invocation(&self.dispatcher, function, body, Some(deadline), joins)?;
+        let invocation = invocation(&self.dispatcher, function, input, Some(deadline), joins)?;
         Ok(self.dispatcher.begin(invocation, &*self.dispatcher))
     }
 
     fn send(&self, function: &Arc<Function>, body: Bytes) -> Result<(), Failure> {
-        self.dispatcher.begin_unanswered(invocation(&self.dispatcher, function, body, None, None)?, &*self.dispatcher);
+        self.dispatcher.begin_unanswered(invocation(&self.dispatcher, function, Input::of(body), None, None)?, &*self.dispatcher);
         Ok(())
     }
 

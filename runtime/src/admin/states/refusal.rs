@@ -54,7 +54,7 @@ pub(super) fn of(refused: &Refused, subject: Subject<'_>) -> ApiError {
         Refused::NoWorkflow | Refused::Quarantined(_) => subject.no_machine(),
         Refused::Exists { .. } => of_execution(ApiError::execution_already_exists),
         Refused::Name => ApiError::invalid_name(subject.name()),
-        Refused::InputTooLarge(_) => ApiError::invalid_execution_input(refused),
+        Refused::InputTooLarge(_) | Refused::Key(_) => ApiError::invalid_execution_input(refused),
         Refused::TooMany(max) => ApiError::execution_limit_exceeded(max),
         Refused::NoExecution => of_execution(ApiError::execution_does_not_exist),
         Refused::NotRedrivable(why) => ApiError::execution_not_redrivable(&format!("Execution cannot be redriven: {why}")),

@@ -1,4 +1,4 @@
-//! `sledge workflow start`, `list`, `show`, `history`, `stop`, `redrive`, `callback`: durable executions, at the admin API of a running server.
+//! `sledge workflow start`, `list`, `show`, `history`, `stop`, `redrive`, `queues`, `callback`: durable executions, at the admin API of a running server.
 
 use std::io::Read as _;
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ pub(in crate::cli) struct ListArgs {
     /// The workflow's tenant
     #[arg(long, default_value = "default")]
     tenant: String,
-    /// Only executions of this status: running, succeeded, failed, timed_out, aborted
+    /// Only executions of this status: queued, running, succeeded, failed, timed_out, aborted
     #[arg(long)]
     status: Option<String>,
     /// The newest so many
@@ -81,6 +81,14 @@ pub(in crate::cli) struct StopArgs {
     /// Why
     #[arg(long)]
     cause: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct QueuesArgs {
+    #[command(flatten)]
+    of: Of,
+    #[command(flatten)]
+    ask: AskArgs,
 }
 
 #[derive(Debug, Args)]
@@ -152,7 +160,7 @@ pub(super) fn start(args: &StartArgs) -> ExitCode {
     let one = of.path(&format!("/{execution}"));
     loop {
         match ask(door, Request::get(&one).body(Full::default())) {
-            Ok(now) if now["status"] == "RUNNING" => std::thread::sleep(LOOK),
+            Ok(now) if now["status"] == "RUNNING" || now["status"] == "QUEUED" => std::thread::sleep(LOOK),
             Ok(ended) if ended["status"] == "SUCCEEDED" => {
                 return print_line(&if *json { ended.to_string() } else { ended["output"].to_string() });
             }
@@ -249,6 +257,11 @@ pub(super) fn stop(StopArgs { one, error, cause }: &StopArgs) -> ExitCode {
 pub(super) fn redrive(one: &OneArgs) -> ExitCode {
     let driven = post(&one.ask.door, one.path("/redrive"), &Value::Null);
     done(driven.map(|driven| if one.ask.json { driven.to_string() } else { format!("{} goes on", one.execution) }))
+}
+
+pub(super) fn queues(QueuesArgs { of, ask: AskArgs { json, door } }: &QueuesArgs) -> ExitCode {
+    let found = ask(door, Request::get(format!("/workflows/{}/queues?tenant={}", of.workflow, of.tenant)).body(Full::default()));
+    done(found.map(|found| if *json { found.to_string() } else { table(&found["queues"], ["key", "running", "queued"]) }))
 }
 
 pub(super) fn callback(args: &CallbackArgs) -> ExitCode {

@@ -11,7 +11,7 @@ use sledge_workflow::definition::Definition;
 use sledge_workflow::draw;
 use sledge_workflow::rehearse::{CaseResult, Suite};
 
-use self::executions::{CallbackArgs, ListArgs, OneArgs, StartArgs, StopArgs};
+use self::executions::{CallbackArgs, ListArgs, OneArgs, QueuesArgs, StartArgs, StopArgs};
 use super::{FAILURE, fail, print_line, say};
 
 /// What is done with definitions.
@@ -35,6 +35,8 @@ pub(super) enum WorkflowCommand {
     Stop(StopArgs),
     /// Have an execution go on that failed, timed out or was stopped, where that happened
     Redrive(OneArgs),
+    /// List what runs and waits of a workflow with limits, by key
+    Queues(QueuesArgs),
     /// Answer a task that waits for its callback (.waitForTaskToken)
     Callback(CallbackArgs),
 }
@@ -81,6 +83,7 @@ pub(super) fn workflow(command: &WorkflowCommand) -> ExitCode {
         WorkflowCommand::History(args) => executions::history(args),
         WorkflowCommand::Stop(args) => executions::stop(args),
         WorkflowCommand::Redrive(args) => executions::redrive(args),
+        WorkflowCommand::Queues(args) => executions::queues(args),
         WorkflowCommand::Callback(args) => executions::callback(args),
     }
 }

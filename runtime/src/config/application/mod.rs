@@ -31,7 +31,7 @@ pub const BUILT_FOLDER: &str = ".sledge";
 const LOCAL: &str = "local";
 
 /// Settings that an application decides for its functions, or does not have.
-const DECIDED: [&str; 16] = [
+const DECIDED: [&str; 17] = [
     "name",
     "path",
     "build",
@@ -42,6 +42,7 @@ const DECIDED: [&str; 16] = [
     "content_type",
     "cors",
     "compression",
+    "asynchronous",
     "isolation",
     "effects",
     "body",

@@ -12,11 +12,13 @@ use serde_json::Value;
 use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::limits::DATA_BYTES_MAX;
 use sledge_workflow::machine::{Event, Status};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::spawn_local;
 
 use super::journal::{Journal, Parent, Place, Summary};
-use super::live::{Live, Said};
+use super::live::{Live, Origin, Said};
+use super::places::{Held, Places};
+use super::queue::{self, Queues};
 use super::{Executions, Message, Refused, Started, is_name, timetable};
 use crate::kv::{Commit, KvError};
 use crate::workflow::{Runner, Workflow, express};
@@ -34,15 +36,22 @@ const PURGED_MAX: usize = 100;
 /// Executions that have ended and are kept, of all tenants together; beyond that those go first whose time would be over first.
 const KEPT_MAX: u64 = 1_000_000;
 
+/// Commits of steps that are under way at the same time: one group that is written, and one that is gathered meanwhile.
+const COMMITS_MAX: usize = 512;
+
 /// A tenant, and the name of a workflow of it.
-type OfWorkflow = (Arc<str>, Arc<str>);
+pub(super) type OfWorkflow = (Arc<str>, Arc<str>);
 
 /// What all executions share. It belongs to one thread.
 pub(super) struct Core<R> {
     pub executions: Executions,
     pub runner: R,
-    /// Functions that run for executions at the same time.
-    pub places: Arc<Semaphore>,
+    /// For functions that run for executions at the same time.
+    places: Rc<Places>,
+    /// For commits that are made at the same time.
+    pub commits: Rc<Places>,
+    /// Executions that are to begin later.
+    pub queues: Queues,
     pub stopped: watch::Receiver<bool>,
     /// Those in memory.
     alive: RefCell<HashMap<u64, mpsc::UnboundedSender<Said>>>,
@@ -77,7 +86,9 @@ pub(super) async fn run<R: Runner + 'static>(
     let core = Rc::new(Core {
         executions,
         runner,
-        places: Arc::new(Semaphore::new(places)),
+        places: Places::new(places),
+        commits: Places::new(COMMITS_MAX),
+        queues: Queues::default(),
         stopped: stopped.clone(),
         alive: RefCell::default(),
         due: RefCell::default(),
@@ -95,6 +106,7 @@ pub(super) async fn run<R: Runner + 'static>(
         core.recover().await;
         let _alarm = Aborted(spawn_local(alarm(Rc::clone(&core))));
         let _purge = Aborted(spawn_local(purge(Rc::clone(&core))));
+        let _queues = Aborted(spawn_local(queue::keep(Rc::clone(&core))));
         let _timetable = Aborted(spawn_local(timetable::keep(Rc::clone(&core))));
         while let Some(message) = messages.recv().await {
             spawn_local(Rc::clone(&core).answer(message));
@@ -160,6 +172,11 @@ impl<R: Runner + 'static> Core<R> {
         *self.stopped.borrow()
     }
 
+    /// A place for a task of that workflow, when its tenant has its turn.
+    pub(super) async fn place(&self, workflow: &Workflow) -> Held {
+        self.places.take(workflow.config.tenant.as_str().into()).await
+    }
+
     /// What `work` comes to, unless the server stops before.
     pub(super) async fn unless_stopping<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut stopped = self.stopped.clone();
@@ -196,6 +213,10 @@ impl<R: Runner + 'static> Core<R> {
         }
         let now_ms = express::now_ms();
         for (id, glance) in found {
+            self.queues.recover(&glance, id);
+            if glance.is_queued {
+                self.executions.0.counts.queued(1);
+            }
             *self.open.borrow_mut().entry(glance.workflow).or_default() += 1;
             self.executions.0.counts.begun();
             let due_ms = if glance.has_tasks { Some(now_ms) } else { glance.due_ms };
@@ -238,6 +259,7 @@ impl<R: Runner + 'static> Core<R> {
                 };
                 drop(answer.send(ended));
             }
+            Message::Queues { tenant, workflow, answer } => drop(answer.send(Ok(self.queues.of(&(tenant, workflow))))),
         }
     }
 
@@ -276,7 +298,7 @@ impl<R: Runner + 'static> Core<R> {
             return Box::pin(self.start(workflow, Some(&name), input, parent)).await;
         };
         if let Some(summary) = self.journal().summary(&place)? {
-            let is_same = summary.status == Status::Running && *summary.input == input && summary.parent == parent;
+            let is_same = summary.is_open() && *summary.input == input && summary.parent == parent;
             return if is_same { Ok(Started { place, summary }) } else { Err(Refused::Exists { summary: Box::new(summary) }) };
         }
         let max = workflow.config.executions_max;
@@ -284,10 +306,19 @@ impl<R: Runner + 'static> Core<R> {
             return Err(Refused::TooMany(max));
         }
         self.definitions.borrow_mut().insert(definition.fingerprint(), Arc::clone(&definition));
-        let live = Live::new(self, id, place.clone(), Arc::clone(workflow), definition, parent);
+        let (key, may_begin) = self.admit(workflow, &input)?;
+        let origin = Origin { id, place: place.clone(), workflow: Arc::clone(workflow), definition, parent, key: key.clone() };
+        let live = Live::new(self, origin);
+        if !may_begin {
+            let summary = self.queue(&live, input).await?;
+            return Ok(Started { place, summary });
+        }
         let (answer, begun) = oneshot::channel();
         self.spawn(live, Said { event: Event::Started { input }, answer: Some(answer) });
-        begun.await.unwrap_or(Err(Refused::Stopping))?;
+        if let Err(refused) = begun.await.unwrap_or(Err(Refused::Stopping)) {
+            self.runs_no_more(&place, key.as_ref());
+            return Err(refused);
+        }
         let summary = self.find(&place)?;
         Ok(Started { place, summary })
     }
@@ -307,7 +338,17 @@ impl<R: Runner + 'static> Core<R> {
         error: Option<Arc<str>>,
         cause: Option<Arc<str>>,
     ) -> Result<Summary, Refused> {
-        let summary = self.find(place)?;
+        let summary = loop {
+            let summary = self.find(place)?;
+            if summary.status != Status::New {
+                break summary;
+            }
+            if let Some(summary) = self.stop_queued(place, summary, error.clone(), cause.clone()).await? {
+                return Ok(summary);
+            }
+            // It begins at this moment.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        };
         if summary.status != Status::Running {
             return Ok(summary);
         }
@@ -328,7 +369,10 @@ impl<R: Runner + 'static> Core<R> {
         if summary.parent.is_some() {
             return Err(Refused::NotRedrivable("a task of another execution has waited for it: redrive that one"));
         }
-        self.tell(summary.id, Event::Redriven).await?;
+        match self.tell(summary.id, Event::Redriven).await {
+            Err(Refused::NoTask) => return Err(Refused::NotRedrivable("it was stopped before it began: start another")),
+            told => told?,
+        }
         self.find(place)
     }
 
@@ -343,7 +387,7 @@ impl<R: Runner + 'static> Core<R> {
     }
 
     /// Tells an execution something, and waits until it has taken that in for good.
-    async fn tell(self: &Rc<Self>, id: u64, event: Event) -> Result<(), Refused> {
+    pub(super) async fn tell(self: &Rc<Self>, id: u64, event: Event) -> Result<(), Refused> {
         loop {
             let (answer, taken) = oneshot::channel();
             let said = Said { event: event.clone(), answer: Some(answer) };
@@ -366,7 +410,7 @@ impl<R: Runner + 'static> Core<R> {
 
     /// Waits until an execution that is that has ended.
     pub(super) async fn wait(&self, place: &Place, summary: Summary) -> Summary {
-        if summary.status != Status::Running {
+        if !summary.is_open() {
             return summary;
         }
         let (sender, ended) = oneshot::channel();
@@ -379,7 +423,7 @@ impl<R: Runner + 'static> Core<R> {
         }
         match self.find(place) {
             // Between the first look and the entry.
-            Ok(summary) if summary.status != Status::Running => summary,
+            Ok(summary) if !summary.is_open() => summary,
             _ => match ended.await {
                 Ok(summary) => summary,
                 // The server stops, and what waits with it.
@@ -479,8 +523,12 @@ impl<R: Runner + 'static> Core<R> {
         }
     }
 
-    /// One more execution of that workflow goes on, for the first time or again.
-    pub(super) fn begun(&self, place: &Place, is_again: bool) {
+    /// One more execution of that workflow goes on, for the first time or again. One that was queued is counted already.
+    pub(super) fn begun(&self, place: &Place, is_again: bool, was_queued: bool) {
+        if was_queued {
+            self.executions.0.counts.queued(-1);
+            return;
+        }
         if is_again {
             self.kept.set(self.kept.get().saturating_sub(1));
         }
@@ -488,8 +536,9 @@ impl<R: Runner + 'static> Core<R> {
         self.executions.0.counts.begun();
     }
 
-    /// It has ended so.
-    pub(super) fn ended(&self, place: &Place, summary: &Summary) {
+    /// It has ended so. `key` is what the limits of its workflow were kept for.
+    pub(super) fn ended(&self, place: &Place, key: Option<&Arc<str>>, summary: &Summary) {
+        self.runs_no_more(place, key);
         if let Some(open) = self.open.borrow_mut().get_mut(&(Arc::clone(&place.tenant), Arc::clone(&place.workflow))) {
             *open = open.saturating_sub(1);
         }

@@ -1,6 +1,6 @@
 //! How many executions there are, and how they have ended: for the metrics.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use sledge_workflow::machine::Status;
 
@@ -11,6 +11,7 @@ pub const ENDS: [Status; 4] = [Status::Succeeded, Status::Failed, Status::TimedO
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     open: AtomicU64,
+    queued: AtomicI64,
     ended: [AtomicU64; ENDS.len()],
 }
 
@@ -19,6 +20,8 @@ pub(super) struct Counts {
 pub struct Counted {
     /// Executions that have not ended.
     pub open: u64,
+    /// Those of them that have not begun, since their workflow has limits.
+    pub queued: u64,
     /// Those that have, since the server started, by [how](ENDS).
     pub ended: [u64; ENDS.len()],
 }
@@ -27,6 +30,11 @@ pub struct Counted {
 impl Counts {
     pub(super) fn begun(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So many more wait to begin.
+    pub(super) fn queued(&self, more: i64) {
+        self.queued.fetch_add(more, Ordering::Relaxed);
     }
 
     pub(super) fn ended(&self, status: Status) {
@@ -38,6 +46,7 @@ impl Counts {
 
     pub(super) fn now(&self) -> Counted {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Counted { open: load(&self.open), ended: self.ended.each_ref().map(load) }
+        let queued = u64::try_from(self.queued.load(Ordering::Relaxed)).unwrap_or(0);
+        Counted { open: load(&self.open), queued, ended: self.ended.each_ref().map(load) }
     }
 }

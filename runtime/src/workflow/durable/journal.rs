@@ -103,23 +103,35 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// That of an execution that begins.
-    pub(super) fn new(id: u64, definition: &Definition, machine: &Execution, parent: Option<Parent>) -> Summary {
+    /// Whether it has not ended, and may not even have begun.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.status, Status::New | Status::Running)
+    }
+
+    /// That of an execution that is to begin later, and was started now.
+    pub(super) fn queued(id: u64, definition: &Definition, input: Value, now_ms: i64, parent: Option<Parent>) -> Summary {
         Summary {
             id,
-            status: Status::Running,
+            status: Status::New,
             definition: definition.fingerprint(),
-            started_ms: machine.started_ms(),
+            started_ms: now_ms,
             stopped_ms: None,
             expires_ms: None,
             redrives: 0,
             redriven_ms: None,
-            input: Arc::clone(machine.input()),
+            input: Arc::new(input),
             output: None,
             error: None,
             cause: None,
             parent,
         }
+    }
+
+    /// That of an execution that begins.
+    pub(super) fn new(id: u64, definition: &Definition, machine: &Execution, parent: Option<Parent>) -> Summary {
+        let (input, status) = (Arc::clone(machine.input()), Status::Running);
+        Summary { input, status, ..Summary::queued(id, definition, Value::Null, machine.started_ms(), parent) }
     }
 
     /// It goes on again.
@@ -153,6 +165,9 @@ impl Summary {
 pub struct Checkpoint {
     /// Where it is found.
     pub place: Place,
+    /// What the limits of its workflow are kept for, if it began with any.
+    #[serde(default)]
+    pub key: Option<Arc<str>>,
     /// The task that waits for it.
     #[serde(default)]
     pub parent: Option<Parent>,
@@ -168,6 +183,8 @@ pub struct Checkpoint {
 #[derive(Debug, Serialize)]
 pub(super) struct Standing<'a> {
     pub(super) place: &'a Place,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<Parent>,
     pub(super) tasks: Vec<&'a StartTask>,
@@ -188,6 +205,10 @@ pub struct Glance {
     pub has_ended: bool,
     /// Whether tasks have to be carried out.
     pub has_tasks: bool,
+    /// Whether it has not begun.
+    pub is_queued: bool,
+    /// What the limits of its workflow are kept for, if it began with any.
+    pub key: Option<Arc<str>>,
 }
 
 /// Where a list of executions goes on: behind the one that began then and has that number.
@@ -327,16 +348,17 @@ pub(super) fn begun(place: &Place, summary: &Summary, before: Option<&Summary>) 
     records
 }
 
-/// What is written when an execution has ended.
-pub(super) fn ended(place: &Place, summary: &Summary) -> Vec<Record> {
+/// What is written when an execution has ended that was `before`.
+pub(super) fn ended(place: &Place, summary: &Summary, before: Status) -> Vec<Record> {
     let name = || Bytes::copy_from_slice(place.name.as_bytes());
     let mut records = vec![
         Record::put(summary_key(place), json(summary)),
-        Record::remove(status_key(place, summary, Status::Running)),
+        Record::remove(status_key(place, summary, before)),
         Record::put(status_key(place, summary, summary.status), name()),
     ];
     records.extend(summary.expires_ms.map(|at| Record::put(Key::new(EXPIRIES).time(at).number(summary.id), json(place))));
-    if summary.status == Status::Succeeded {
+    // One that has not begun has nowhere to go on.
+    if summary.status == Status::Succeeded || before == Status::New {
         records.push(Record::remove(checkpoint_key(summary.id)));
     }
     records
@@ -361,19 +383,28 @@ pub(super) fn history(id: u64, events: &[HistoryEvent]) -> Option<Record> {
 
 const HAS_ENDED: u8 = 1;
 const HAS_TASKS: u8 = 2;
-/// A fingerprint, a time and the flags; names that end with zeros follow.
+const HAS_KEY: u8 = 4;
+const IS_QUEUED: u8 = 8;
+/// A fingerprint, a time and the flags; names that end with zeros follow, and the key of the limits if there is one.
 const HEAD_BYTES: usize = 17;
 
 /// Where an execution stands.
 pub(super) fn checkpoint(id: u64, checkpoint: &Standing<'_>) -> Record {
     let has_ended = !matches!(checkpoint.execution.status(), Status::New | Status::Running);
     let due_ms = checkpoint.timers.iter().map(|(_, at_ms)| *at_ms).min().unwrap_or(i64::MAX);
-    let flags = if has_ended { HAS_ENDED } else { 0 } | if checkpoint.tasks.is_empty() { 0 } else { HAS_TASKS };
+    let flags = [
+        (has_ended, HAS_ENDED),
+        (!checkpoint.tasks.is_empty(), HAS_TASKS),
+        (checkpoint.key.is_some(), HAS_KEY),
+        (checkpoint.execution.status() == Status::New, IS_QUEUED),
+    ];
+    let flags = flags.iter().filter(|(is_so, _)| *is_so).fold(0, |flags, (_, flag)| flags | flag);
     let mut bytes = Vec::with_capacity(2_048);
     bytes.extend_from_slice(&checkpoint.execution.definition().to_be_bytes());
     bytes.extend_from_slice(&due_ms.to_be_bytes());
     bytes.push(flags);
-    for name in [&checkpoint.place.tenant, &checkpoint.place.workflow] {
+    let Place { tenant, workflow, .. } = checkpoint.place;
+    for name in [&**tenant, &**workflow].into_iter().chain(checkpoint.key) {
         bytes.extend_from_slice(name.as_bytes());
         bytes.push(0);
     }
@@ -387,7 +418,8 @@ impl Glance {
     fn read(value: &[u8]) -> Option<(Glance, &[u8])> {
         let number = |at: usize| Some(u64::from_be_bytes(value.get(at..at + 8)?.try_into().ok()?));
         let (due_ms, flags) = (number(8)?.cast_signed(), value.get(16)?);
-        let mut rest = value.get(HEAD_BYTES..)?.splitn(3, |byte| *byte == 0);
+        let has_key = flags & HAS_KEY != 0;
+        let mut rest = value.get(HEAD_BYTES..)?.splitn(if has_key { 4 } else { 3 }, |byte| *byte == 0);
         let mut name = || Some(Arc::from(std::str::from_utf8(rest.next()?).ok()?));
         let glance = Glance {
             workflow: (name()?, name()?),
@@ -395,6 +427,8 @@ impl Glance {
             due_ms: (due_ms != i64::MAX).then_some(due_ms),
             has_ended: flags & HAS_ENDED != 0,
             has_tasks: flags & HAS_TASKS != 0,
+            is_queued: flags & IS_QUEUED != 0,
+            key: if has_key { Some(name()?) } else { None },
         };
         Some((glance, rest.next()?))
     }
@@ -436,14 +470,22 @@ impl Journal {
         checkpoint.map(|checkpoint| Some((checkpoint, glance))).map_err(|error| damaged("a checkpoint", &error))
     }
 
+    /// What the head of an execution's checkpoint says; none where there is no such.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn glance(&self, id: u64) -> Result<Option<Glance>, KvError> {
+        let Some(found) = self.records.get(&checkpoint_key(id).0)? else { return Ok(None) };
+        let (glance, _) = Glance::read(&found).ok_or_else(|| damaged("a checkpoint", &"its head is wrong"))?;
+        Ok(Some(glance))
+    }
+
     /// The tenant of an execution that has not succeeded; none where there is no such.
     ///
     /// # Errors
     /// As for [`summary`](Journal::summary).
     pub fn tenant(&self, id: u64) -> Result<Option<Arc<str>>, KvError> {
-        let Some(found) = self.records.get(&checkpoint_key(id).0)? else { return Ok(None) };
-        let (glance, _) = Glance::read(&found).ok_or_else(|| damaged("a checkpoint", &"its head is wrong"))?;
-        Ok(Some(glance.workflow.0))
+        Ok(self.glance(id)?.map(|glance| glance.workflow.0))
     }
 
     /// A definition with which executions began.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use serde_json::Value;
 use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::{
     About, Action, Event, Execution, Failure, HistoryEvent, Limits, Outcome, StartTask, Status, TaskId, TimerId, step,
@@ -20,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::core::Core;
 use super::journal::{self, Checkpoint, Parent, Place, Standing, Summary};
 use super::task::{self, Finished, Made};
-use super::{Refused, name_of, name_of_workflow};
+use super::{Refused, name_of};
 use crate::kv::{self, Commit, KvError, Record};
 use crate::txn::{Settled, Transaction};
 use crate::workflow::failure::of_store;
@@ -42,6 +43,18 @@ pub(super) struct Said {
 
 type Running = Pin<Box<dyn Future<Output = Option<Finished>>>>;
 
+/// What an execution is, whatever becomes of it.
+pub(super) struct Origin {
+    pub id: u64,
+    pub place: Place,
+    pub workflow: Arc<Workflow>,
+    /// The one with which it began.
+    pub definition: Arc<Definition>,
+    pub parent: Option<Parent>,
+    /// What the limits of its workflow are kept for, if it began with any.
+    pub key: Option<Arc<str>>,
+}
+
 /// An execution in memory.
 pub(super) struct Live<R> {
     core: Rc<Core<R>>,
@@ -50,6 +63,9 @@ pub(super) struct Live<R> {
     workflow: Arc<Workflow>,
     definition: Arc<Definition>,
     parent: Option<Parent>,
+    key: Option<Arc<str>>,
+    /// Whether the journal has it already when it begins.
+    was_queued: bool,
     state: State,
     running: FuturesUnordered<Running>,
     given_up: HashMap<TaskId, AbortHandle>,
@@ -88,26 +104,18 @@ enum Turn {
 }
 
 impl<R: Runner + 'static> Live<R> {
-    /// One that begins.
-    pub(super) fn new(
-        core: &Rc<Core<R>>,
-        id: u64,
-        place: Place,
-        workflow: Arc<Workflow>,
-        definition: Arc<Definition>,
-        parent: Option<Parent>,
-    ) -> Live<R> {
+    /// One that begins, now or later.
+    pub(super) fn new(core: &Rc<Core<R>>, origin: Origin) -> Live<R> {
+        let Origin { id, place, definition, .. } = &origin;
         let about = About {
-            id: name_of(&place).into(),
+            id: name_of(place).into(),
             name: Arc::clone(&place.name),
-            role: format!("arn:aws:iam::{}:role/{}", place.tenant, place.workflow).into(),
-            machine_id: name_of_workflow(&place.tenant, &place.workflow).into(),
-            machine_name: Arc::clone(&place.workflow),
             token_prefix: format!("{id:x}-").into(),
+            ..origin.workflow.about.clone()
         };
-        let machine = Execution::new(&definition, about, Limits::default(), true);
+        let machine = Execution::new(definition, about, Limits::default(), true);
         let state = State { machine, tasks: BTreeMap::new(), timers: BTreeMap::new() };
-        Live::with(core, id, place, workflow, definition, parent, state)
+        Live::with(core, origin, state)
     }
 
     /// One that the journal has.
@@ -118,24 +126,49 @@ impl<R: Runner + 'static> Live<R> {
         workflow: Arc<Workflow>,
         definition: Arc<Definition>,
     ) -> Live<R> {
-        let Checkpoint { place, parent, tasks, timers, execution } = checkpoint;
+        let Checkpoint { place, key, parent, tasks, timers, execution } = checkpoint;
         let tasks = tasks.into_iter().map(|task| (task.task, task)).collect();
         let state = State { machine: execution, tasks, timers: timers.into_iter().collect() };
-        Live::with(core, id, place, workflow, definition, parent, state)
+        let was_queued = state.machine.status() == Status::New;
+        Live { was_queued, ..Live::with(core, Origin { id, place, workflow, definition, parent, key }, state) }
     }
 
-    fn with(
-        core: &Rc<Core<R>>,
-        id: u64,
-        place: Place,
-        workflow: Arc<Workflow>,
-        definition: Arc<Definition>,
-        parent: Option<Parent>,
-        state: State,
-    ) -> Live<R> {
-        let core = Rc::clone(core);
+    fn with(core: &Rc<Core<R>>, origin: Origin, state: State) -> Live<R> {
+        let Origin { id, place, workflow, definition, parent, key } = origin;
+        let (core, was_queued) = (Rc::clone(core), false);
         let (running, given_up, conflicts) = (FuturesUnordered::new(), HashMap::new(), HashMap::new());
-        Live { core, id, place, workflow, definition, parent, state, running, given_up, conflicts }
+        Live { core, id, place, workflow, definition, parent, key, was_queued, state, running, given_up, conflicts }
+    }
+
+    /// What is written of one that is to begin later, and what it is until then.
+    pub(super) fn queued(&self, input: Value) -> (Vec<Record>, Summary) {
+        let Live { id, place, definition, parent, core, .. } = self;
+        let summary = Summary::queued(*id, definition, input, express::now_ms(), *parent);
+        let mut records = journal::begun(place, &summary, None);
+        if !core.has_written(definition) {
+            records.push(journal::definition(definition));
+        }
+        records.push(self.checkpoint());
+        (records, summary)
+    }
+
+    /// Where it is found, and what the limits of its workflow are kept for.
+    pub(super) const fn whose(&self) -> (&Place, Option<&Arc<str>>) {
+        (&self.place, self.key.as_ref())
+    }
+
+    /// Where it stands.
+    fn checkpoint(&self) -> Record {
+        let Live { id, place, parent, key, state, .. } = self;
+        let standing = Standing {
+            place,
+            key: key.as_deref(),
+            parent: *parent,
+            tasks: state.tasks.values().collect(),
+            timers: state.timers.iter().map(|(timer, at_ms)| (*timer, *at_ms)).collect(),
+            execution: &state.machine,
+        };
+        journal::checkpoint(*id, &standing)
     }
 
     /// Whether there is nothing more to do, unless it is redriven.
@@ -341,9 +374,10 @@ impl<R: Runner + 'static> Live<R> {
         let mut records: Vec<Record> = journal::history(*id, &plan.history).into_iter().collect();
         let mut summary = None;
         if begins || is_redriven || plan.outcome.is_some() {
-            let known = if begins { None } else { core.journal().summary(place)? };
+            let known = if begins && !self.was_queued { None } else { core.journal().summary(place)? };
             let new = || Summary::new(*id, definition, machine, *parent);
             let mut now = known.clone().unwrap_or_else(new);
+            now.status = Status::Running;
             if begins && !core.has_written(definition) {
                 records.push(journal::definition(definition));
             }
@@ -358,19 +392,12 @@ impl<R: Runner + 'static> Live<R> {
                 records.extend(journal::begun(place, &now, known.as_ref()));
             }
             if plan.outcome.is_some() {
-                records.extend(journal::ended(place, &now));
+                records.extend(journal::ended(place, &now, Status::Running));
             }
             summary = Some(now);
         }
         if machine.status() != Status::Succeeded {
-            let standing = Standing {
-                place,
-                parent: *parent,
-                tasks: state.tasks.values().collect(),
-                timers: state.timers.iter().map(|(timer, at_ms)| (*timer, *at_ms)).collect(),
-                execution: machine,
-            };
-            records.push(journal::checkpoint(*id, &standing));
+            records.push(self.checkpoint());
         }
         Ok((records, summary))
     }
@@ -378,6 +405,7 @@ impl<R: Runner + 'static> Live<R> {
     /// Makes a commit; where the store does not work, tries again until it does.
     async fn commit(&self, commit: &Commit, gives_up: bool) -> Result<Result<kv::Outcome, KvError>, KvError> {
         let space = self.workflow.reach.kv.as_ref().unwrap_or(&self.core.executions.0.space);
+        let _turn = self.core.commits.take(Arc::clone(&self.place.tenant)).await;
         let mut back_off = BACK_OFF_MIN;
         loop {
             match space.clone().commit(commit.clone()).await {
@@ -398,7 +426,11 @@ impl<R: Runner + 'static> Live<R> {
             self.core.wrote(&self.definition);
         }
         if self.has_gone_on(before, &plan) {
-            self.core.begun(&self.place, before.machine.status() != Status::New);
+            let is_again = before.machine.status() != Status::New;
+            self.core.begun(&self.place, is_again, self.was_queued && !is_again);
+            if let Some(key) = self.key.as_ref().filter(|_| is_again) {
+                self.core.redriven(&self.place, key);
+            }
         }
         for start in plan.give_up {
             if let Some(handle) = self.given_up.remove(&start.task) {
@@ -408,7 +440,7 @@ impl<R: Runner + 'static> Live<R> {
         }
         plan.begin.into_iter().for_each(|task| self.begin(task));
         if let Some(summary) = summary.filter(|_| plan.outcome.is_some()) {
-            self.core.ended(&self.place, &summary);
+            self.core.ended(&self.place, self.key.as_ref(), &summary);
         }
     }
 

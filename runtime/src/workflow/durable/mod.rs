@@ -6,7 +6,7 @@
 //! ```
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
-//!   `task`: what its tasks do; [`timetable`]: what schedules start; `counts`: for the metrics.
+//!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`timetable`]: what schedules start; `counts`: for the metrics.
 //!
 //! What holds:
 //! - A step is committed before anything that follows from it is done: tasks begin, callers are answered, other executions are told only then.
@@ -15,8 +15,11 @@
 
 mod core;
 mod counts;
+mod gate;
 pub mod journal;
 mod live;
+mod places;
+mod queue;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -31,6 +34,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use self::counts::Counts;
 pub use self::counts::{Counted, ENDS};
+pub use self::gate::Queue;
 use self::journal::{Journal, Place, Summary};
 use self::timetable::Scheduled;
 use super::express::Named;
@@ -44,6 +48,8 @@ const MESSAGES_MAX: usize = 1_024;
 const TENANT: &str = "default";
 /// Bytes of a name of an execution.
 pub const NAME_BYTES_MAX: usize = 80;
+/// Keys of a workflow's limits that one answer has.
+pub const QUEUES_MAX: usize = 1_000;
 
 /// All durable executions of a server: from any thread.
 #[derive(Clone, Debug)]
@@ -106,6 +112,9 @@ pub enum Refused {
     /// No task waits for that.
     #[error("no task waits with that token")]
     NoTask,
+    /// What the workflow's limits are kept for is too long.
+    #[error("the key in the input for which the workflow has limits has more than {0} bytes")]
+    Key(usize),
     /// The store does not work.
     #[error("{0}")]
     Unavailable(String),
@@ -127,7 +136,7 @@ impl Refused {
             Refused::NoWorkflow | Refused::Quarantined(_) => "StepFunctions.StateMachineDoesNotExistException",
             Refused::Exists { .. } => "StepFunctions.ExecutionAlreadyExistsException",
             Refused::Name => "StepFunctions.InvalidNameException",
-            Refused::InputTooLarge(_) => "StepFunctions.InvalidExecutionInputException",
+            Refused::InputTooLarge(_) | Refused::Key(_) => "StepFunctions.InvalidExecutionInputException",
             Refused::TooMany(_) => "StepFunctions.ExecutionLimitExceededException",
             Refused::NoExecution => "StepFunctions.ExecutionDoesNotExistException",
             Refused::NotRedrivable(_) => "StepFunctions.ExecutionNotRedrivableException",
@@ -148,6 +157,7 @@ enum Message {
     Callback { tenant: Option<Arc<str>>, token: Arc<str>, event: Event, answer: Told<()> },
     Express { workflow: Arc<Workflow>, named: Named, input: Value, answer: Told<Outcome> },
     Wait { place: Place, answer: Told<Summary> },
+    Queues { tenant: Arc<str>, workflow: Arc<str>, answer: Told<Vec<Queue>> },
 }
 
 impl Executions {
@@ -273,6 +283,14 @@ impl Executions {
         self.ask(|answer| Message::Wait { place, answer }).await
     }
 
+    /// What runs and waits of a workflow with limits, by key, those with the longest queues first: [`QUEUES_MAX`] at most.
+    ///
+    /// # Errors
+    /// When the server stops.
+    pub async fn queues(&self, tenant: Arc<str>, workflow: Arc<str>) -> Result<Vec<Queue>, Refused> {
+        self.ask(|answer| Message::Queues { tenant, workflow, answer }).await
+    }
+
     /// Reads in the journal, on a thread that may block.
     ///
     /// # Errors
@@ -311,11 +329,12 @@ pub fn name_of_workflow(tenant: &str, workflow: &str) -> String {
     format!("arn:aws:states:local:{tenant}:stateMachine:{workflow}")
 }
 
-/// A status as Step Functions calls it.
+/// A status as Step Functions calls it; there, what is queued is running.
 #[must_use]
 pub const fn status_name(status: Status) -> &'static str {
     match status {
-        Status::New | Status::Running => "RUNNING",
+        Status::New => "QUEUED",
+        Status::Running => "RUNNING",
         Status::Succeeded => "SUCCEEDED",
         Status::Failed => "FAILED",
         Status::TimedOut => "TIMED_OUT",

@@ -117,16 +117,20 @@ async fn function<R: Runner + 'static>(
     asked: &Asked<'_>,
     start: &StartTask,
 ) -> Attempt {
-    let Some(_place) = core.unless_stopping(core.places.acquire()).await else { return stopping().into() };
+    let Some(_place) = core.unless_stopping(core.place(workflow)).await else { return stopping().into() };
     let mut back_off = BACK_OFF_MIN;
     loop {
         let function = match asked.find(workflow) {
             Ok(function) => function,
             Err(failure) => return Err(failure).into(),
         };
+        let input = match asked.given(&function) {
+            Ok(input) => input,
+            Err(failure) => return Err(failure).into(),
+        };
         let transaction = transaction(workflow, &function, &task_name(execution, start.task));
         let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
-        let call = Call { function: &function, input: asked.input, deadline, joins: transaction.clone() };
+        let call = Call { function: &function, input, deadline, joins: transaction.clone() };
         match replied(&core.runner, call).await {
             Ok(reply) => {
                 return Attempt { result: asked.output(reply), transaction: transaction.map(|transaction| (transaction, true)) };
@@ -157,7 +161,7 @@ async fn request<R: Runner + 'static>(
     execution: u64,
     start: &StartTask,
 ) -> Result<Value, Failure> {
-    let Some(_place) = core.unless_stopping(core.places.acquire()).await else { return stopping() };
+    let Some(_place) = core.unless_stopping(core.place(workflow)).await else { return stopping() };
     let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
     let name = task_name(execution, start.task);
     http::carry_out(workflow.upstream.as_ref(), &start.resource, &start.input, Some(&name), deadline).await

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod life;
+mod queues;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +17,8 @@ use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::config::{FunctionConfig, WorkflowConfig};
-use crate::invoke::by_hand;
 use crate::invoke::function::{Function, Home, Neighbours};
+use crate::invoke::{Input, by_hand};
 use crate::kv::embedded::tests::disk::Disk;
 use crate::kv::{BucketKey, BucketName, Change, Commit, Embedded, KvLimits};
 use crate::outcome::Failure;
@@ -86,13 +87,13 @@ impl Runner for Played {
     fn begin(
         &self,
         _: &Arc<Function>,
-        body: Bytes,
+        input: Input,
         _: Instant,
         joins: Option<Arc<Transaction>>,
     ) -> Result<reply::Answer, Failure> {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let transaction = Transaction::join(&joins.expect("a task's transaction"));
-        let replied = self.run(&serde_json::from_slice(&body).unwrap(), &transaction);
+        let replied = self.run(&serde_json::from_slice(&input.body.into_bytes()).unwrap(), &transaction);
         transaction.settle(replied.is_ok(), Some(&self.space));
         let head = |status| ReplyHead { status: StatusCode::from_u16(status).unwrap(), ..ReplyHead::default() };
         let (result, head) = match replied {
