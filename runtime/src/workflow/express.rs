@@ -1,9 +1,11 @@
 //! One express execution, from its input to its output: the machine steps, and what it asks for is done here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::{AbortHandle, Abortable};
@@ -18,6 +20,9 @@ use super::{DEPTH_MAX, Runner, Workflow, function, http, store};
 
 /// States that follow each other without a pause: nothing else runs on the thread meanwhile.
 const TRANSITIONS_PER_STEP: u32 = 8;
+
+/// Tasks that answer at once and follow each other without a pause.
+const AT_ONCE_MAX: u32 = 32;
 
 /// How an execution ended.
 pub type Ended = Outcome;
@@ -53,17 +58,37 @@ async fn within(workflow: &Workflow, runner: &impl Runner, input: Value, about: 
     let Ok(definition) = &workflow.definition else {
         return Outcome::Failed(failed("States.Runtime", "the workflow is not served"));
     };
-    let mut running = Running { workflow, runner, deadline, depth, waiting: FuturesUnordered::new(), given_up: HashMap::new() };
+    let mut running = Running {
+        workflow,
+        runner,
+        deadline,
+        depth,
+        at_once: VecDeque::new(),
+        waiting: FuturesUnordered::new(),
+        given_up: HashMap::new(),
+    };
     let limits = Limits { transitions_per_step: TRANSITIONS_PER_STEP, ..Limits::default() };
     let mut execution = Execution::new(definition, about, limits, false);
     let (mut random, mut actions) = (fastrand::Rng::new(), Vec::new());
-    let mut event = Event::Started { input };
+    let (mut event, mut in_a_row) = (Event::Started { input }, 0);
     loop {
         step(definition, &mut execution, event, now_ms(), &mut || random.u64(..), &mut actions);
-        for action in actions.drain(..) {
-            if let Some(outcome) = running.carry_out(action) {
-                return outcome;
+        let ended = poll_fn(|context| Poll::Ready(actions.drain(..).find_map(|action| running.carry_out(action, context)))).await;
+        if let Some(outcome) = ended {
+            return outcome;
+        }
+        if let Some(next) = running.at_once.pop_front() {
+            if Instant::now() >= deadline {
+                return Outcome::TimedOut;
             }
+            in_a_row += 1;
+            if in_a_row == AT_ONCE_MAX {
+                // Others on this thread have their turn.
+                in_a_row = 0;
+                tokio::task::yield_now().await;
+            }
+            event = next;
+            continue;
         }
         event = match tokio::time::timeout_at(deadline.into(), running.next()).await {
             Ok(Some(event)) => event,
@@ -83,10 +108,7 @@ fn about(workflow: &Workflow, named: Option<&Named>) -> About {
     About {
         id: format!("arn:aws:states:local:{tenant}:express:{name}:{execution}:{id}").into(),
         name: execution,
-        role: format!("arn:aws:iam::{tenant}:role/{name}").into(),
-        machine_id: format!("arn:aws:states:local:{tenant}:stateMachine:{name}").into(),
-        machine_name: name.into(),
-        token_prefix: "".into(),
+        ..workflow.about.clone()
     }
 }
 
@@ -108,6 +130,8 @@ struct Running<'a, R> {
     runner: &'a R,
     deadline: Instant,
     depth: u32,
+    /// What has come already.
+    at_once: VecDeque<Event>,
     waiting: FuturesUnordered<Waiting<'a>>,
     given_up: HashMap<Begun, AbortHandle>,
 }
@@ -120,17 +144,22 @@ enum Begun {
 
 impl<'a, R: Runner> Running<'a, R> {
     /// Does what the machine asks for; how the execution has ended, if it has.
-    fn carry_out(&mut self, action: Action) -> Option<Outcome> {
+    fn carry_out(&mut self, action: Action, context: &mut Context<'_>) -> Option<Outcome> {
         match action {
             Action::StartTask(task) => {
                 let id = task.task;
                 let answered = self.task(task);
-                self.begin(Begun::Task(id), async move {
+                let mut event = Box::pin(async move {
                     match answered.await {
                         Ok(output) => Event::TaskSucceeded { task: id, output },
                         Err(Failure { error, cause }) => Event::TaskFailed { task: id, error, cause },
                     }
                 });
+                // Most functions answer at once: what has to be kept of others is not made for these.
+                match event.as_mut().poll(context) {
+                    Poll::Ready(event) => self.at_once.push_back(event),
+                    Poll::Pending => self.begin(Begun::Task(id), event),
+                }
             }
             Action::SetTimer { timer, at_ms } => {
                 let at = Instant::now().checked_add(time_until(at_ms)).filter(|at| *at <= self.deadline);
@@ -163,6 +192,11 @@ impl<'a, R: Runner> Running<'a, R> {
     }
 
     fn give_up(&mut self, what: Begun) {
+        let is_it = |event: &Event| match (event, what) {
+            (Event::TaskSucceeded { task, .. } | Event::TaskFailed { task, .. }, Begun::Task(given_up)) => *task == given_up,
+            _ => false,
+        };
+        self.at_once.retain(|event| !is_it(event));
         if let Some(handle) = self.given_up.remove(&what) {
             handle.abort();
         }
@@ -195,14 +229,19 @@ impl<'a, R: Runner> Running<'a, R> {
             match &*resource {
                 Resource::Function { name, .. } => function::call(workflow, runner, &Asked::plain(name, &input), deadline).await,
                 Resource::LambdaInvoke { .. } => function::call(workflow, runner, &Asked::invoke(&input)?, deadline).await,
-                Resource::KeyValue { operation } => store::carry_out(workflow.reach.kv.as_ref(), *operation, &input).await,
-                Resource::Workflow { name, .. } => other(workflow, runner, name, (*input).clone(), deadline, depth).await,
+                // Boxed, so that a call of a function, the most frequent task, is not as large as these.
+                Resource::KeyValue { operation } => {
+                    Box::pin(store::carry_out(workflow.reach.kv.as_ref(), *operation, &input)).await
+                }
+                Resource::Workflow { name, .. } => {
+                    Box::pin(other(workflow, runner, name, (*input).clone(), deadline, depth)).await
+                }
                 Resource::StartExecution { .. } => {
                     let name = input["StateMachineArn"].as_str().and_then(|arn| arn.rsplit(':').next()).unwrap_or_default();
-                    other(workflow, runner, name, input["Input"].clone(), deadline, depth).await
+                    Box::pin(other(workflow, runner, name, input["Input"].clone(), deadline, depth)).await
                 }
                 Resource::Http { .. } | Resource::HttpInvoke => {
-                    http::carry_out(workflow.upstream.as_ref(), &resource, &input, None, deadline).await
+                    Box::pin(http::carry_out(workflow.upstream.as_ref(), &resource, &input, None, deadline)).await
                 }
             }
         }
