@@ -12,11 +12,14 @@ use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use sledge_workflow::definition::Resource;
-use sledge_workflow::machine::{About, Action, Event, Execution, Failure, Limits, Outcome, StartTask, TaskId, TimerId, step};
+use sledge_workflow::machine::{
+    About, Action, Event, Execution, Failure, Limits, Outcome, Purpose, StartTask, TaskId, TimerId, step,
+};
 
 use super::failure::failed;
 use super::function::Asked;
-use super::{DEPTH_MAX, Runner, Workflow, function, http, store};
+use super::items::Unread;
+use super::{DEPTH_MAX, Runner, Workflow, function, http, items, store};
 
 /// States that follow each other without a pause: nothing else runs on the thread meanwhile.
 const TRANSITIONS_PER_STEP: u32 = 8;
@@ -225,6 +228,10 @@ impl<'a, R: Runner> Running<'a, R> {
         let own = task.deadline_ms.and_then(|at_ms| Instant::now().checked_add(time_until(at_ms)));
         let deadline = own.map_or(self.deadline, |own| own.min(self.deadline));
         async move {
+            if task.purpose != Purpose::Work {
+                let space = store::space(workflow.reach.kv.as_ref())?;
+                return items::carry_out(space, &task).await.map_err(Unread::into_failure);
+            }
             let StartTask { resource, input, .. } = task;
             match &*resource {
                 Resource::Function { name, .. } => function::call(workflow, runner, &Asked::plain(name, &input), deadline).await,

@@ -15,6 +15,7 @@ mod express;
 mod failure;
 mod function;
 mod http;
+mod items;
 pub mod request;
 mod runner;
 mod store;

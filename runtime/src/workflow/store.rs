@@ -4,13 +4,12 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use sledge_workflow::dataset::BUCKET;
 use sledge_workflow::definition::resource::KeyValueOperation;
 use sledge_workflow::machine::Failure;
 
 use super::failure::{failed, of_store};
 use crate::kv::{BucketKey, BucketName, Change, Commit, Entry, Outcome, Space};
-
-const BUCKET: &str = "default";
 
 /// An operation of the store, as its task's input asks for it.
 pub(super) struct Asked {
@@ -39,6 +38,8 @@ impl Asked {
                 Some(Change::Add(delta))
             }
             KeyValueOperation::Delete => Some(Change::Delete),
+            // A definition with such a Task is refused.
+            KeyValueOperation::List | KeyValueOperation::Scan => return Err(malformed("kv:list and kv:scan are for ItemReader")),
         };
         Ok(Asked { bucket, key, change })
     }
@@ -81,24 +82,29 @@ pub(super) fn changed(is_sum: bool, sum: i64) -> Value {
 /// What a task that reads gives.
 pub(super) fn read(entry: Option<&Entry>) -> Value {
     let Some(entry) = entry else { return json!({ "Value": null, "Found": false }) };
-    // What functions have written need not be JSON.
-    let value = serde_json::from_slice(&entry.value)
-        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&entry.value).into_owned()));
-    json!({ "Value": value, "Found": true })
+    json!({ "Value": parsed(&entry.value), "Found": true })
+}
+
+/// A value: what functions have written need not be JSON.
+pub(super) fn parsed(value: &[u8]) -> Value {
+    serde_json::from_slice(value).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(value).into_owned()))
 }
 
 fn place(input: &Value) -> Result<(BucketName, BucketKey), Failure> {
     let Some(key) = input["Key"].as_str() else { return Err(malformed("kv: needs Key, a text")) };
+    let bucket = bucket_of(input)?;
+    let key = bucket.key(key.as_bytes()).map_err(|error| of_store(&error))?;
+    Ok((bucket, key))
+}
+
+/// The bucket that a task's input names.
+pub(super) fn bucket_of(input: &Value) -> Result<BucketName, Failure> {
     let name = match &input["Bucket"] {
         Value::Null => BUCKET,
         Value::String(name) => name,
         _ => return Err(malformed("Bucket is to be a text")),
     };
-    let Some(bucket) = BucketName::new(name.as_bytes()) else {
-        return Err(malformed("Bucket is to be a name of 1 to 64 bytes"));
-    };
-    let key = bucket.key(key.as_bytes()).map_err(|error| of_store(&error))?;
-    Ok((bucket, key))
+    BucketName::new(name.as_bytes()).ok_or_else(|| malformed("Bucket is to be a name of 1 to 64 bytes"))
 }
 
 fn malformed(what: &'static str) -> Failure {

@@ -384,6 +384,40 @@ fn maps_and_parallels() {
         "S3 and other stores are not supported",
     );
     state(map(json!({ "ResultWriter": { "Resource": "kv:set" } })), "needs \"Parameters\"");
+    let reads = |resource: &str, config: Value| {
+        map(json!({ "ItemReader": { "Resource": resource, "Parameters": { "Key": "k" }, "ReaderConfig": config } }))
+    };
+    for config in [
+        json!({}),
+        json!({ "InputType": "JSONL", "MaxItems": 5, "ItemsPointer": "/a" }),
+        json!({ "InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW", "CSVDelimiter": "TAB" }),
+        json!({ "InputType": "CSV", "CSVHeaderLocation": "GIVEN", "CSVHeaders": ["a"] }),
+    ] {
+        assert_eq!(mistakes(&with(reads("kv:get", config)).to_string()), []);
+    }
+    assert_eq!(mistakes(&with(reads("kv:scan", json!({ "MaxItemsPath": "$.n" }))).to_string()), []);
+    for (resource, config, text) in [
+        ("kv:get", json!({ "InputType": "XML" }), "unknown type of input \"XML\""),
+        ("kv:get", json!({ "InputType": "CSV" }), "CSV needs \"CSVHeaderLocation\""),
+        ("kv:get", json!({ "InputType": "CSV", "CSVHeaderLocation": "GIVEN" }), "\"CSVHeaders\" is missing"),
+        ("kv:get", json!({ "InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW", "CSVHeaders": ["a"] }), "in the first row"),
+        ("kv:get", json!({ "InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW", "CSVDelimiter": ";" }), "unknown delimiter"),
+        ("kv:get", json!({ "InputType": "CSV", "CSVHeaderLocation": "GIVEN", "CSVHeaders": [] }), "the array is empty"),
+        ("kv:get", json!({ "CSVDelimiter": "TAB" }), "belongs to \"InputType\": \"CSV\""),
+        ("kv:get", json!({ "ItemsPointer": "a" }), "\"a\" is not a JSON pointer"),
+        ("kv:get", json!({ "MaxItem": 1 }), "did you mean \"MaxItems\"?"),
+        ("kv:list", json!({ "InputType": "JSON" }), "belongs to kv:get"),
+        ("kv:set", json!({}), "\"ItemReader\" cannot use \"kv:set\""),
+    ] {
+        state(reads(resource, config), text);
+    }
+    state(map(json!({ "ItemReader": { "Resource": "kv:get", "Parameters": { "Bucket": "b" } } })), "needs \"Key\"");
+    let writes =
+        |config: Value| map(json!({ "ResultWriter": { "Resource": "kv:set", "Parameters": {}, "WriterConfig": config } }));
+    assert_eq!(mistakes(&with(writes(json!({ "Transformation": "COMPACT", "OutputType": "JSONL" }))).to_string()), []);
+    state(writes(json!({ "Transformation": "ALL" })), "give \"NONE\" or \"COMPACT\" or \"FLATTEN\"");
+    state(map(json!({ "ResultWriter": { "Resource": "kv:list", "Parameters": {} } })), "\"ResultWriter\" cannot use \"kv:list\"");
+    state(json!({ "Type": "Task", "Next": "B", "Resource": "kv:list" }), "\"kv:list\" is no resource of a Task");
     let distributed =
         json!({ "ProcessorConfig": { "Mode": "DISTRIBUTED" }, "StartAt": "X", "States": { "X": { "Type": "Succeed" } } });
     state(map(json!({ "ItemProcessor": distributed })), "distributed Map states are not supported");

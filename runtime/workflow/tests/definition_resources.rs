@@ -28,6 +28,8 @@ fn every_form_is_read() {
         ("kv:set", Resource::KeyValue { operation: KeyValueOperation::Set }),
         ("kv:add", Resource::KeyValue { operation: KeyValueOperation::Add }),
         ("kv:delete", Resource::KeyValue { operation: KeyValueOperation::Delete }),
+        ("kv:list", Resource::KeyValue { operation: KeyValueOperation::List }),
+        ("kv:scan", Resource::KeyValue { operation: KeyValueOperation::Scan }),
         ("workflow:w", workflow(WorkflowMode::SyncJson)),
         ("workflow:w.start", workflow(WorkflowMode::Start)),
         ("workflow:w.sync", workflow(WorkflowMode::Sync)),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sledge_workflow::definition::Resource;
 use sledge_workflow::definition::resource::{KeyValueOperation, WorkflowMode, workflow_name};
-use sledge_workflow::machine::{Failure, Outcome, StartTask, Status, TaskId};
+use sledge_workflow::machine::{Failure, Outcome, Purpose, StartTask, Status, TaskId};
 
 use super::core::Core;
 use super::journal::{Parent, Place, Summary};
@@ -22,7 +22,8 @@ use crate::outcome;
 use crate::txn::{Isolation, Settled, Transaction};
 use crate::workflow::failure::{failed, of_function, of_store};
 use crate::workflow::function::{Asked, Call, replied};
-use crate::workflow::{Runner, Workflow, express, http, store};
+use crate::workflow::items::{Results, Unread};
+use crate::workflow::{Runner, Workflow, express, http, items, store};
 
 /// How often a task runs again since what it has read was changed.
 pub(super) const STALE_MAX: u32 = 1_000;
@@ -97,6 +98,9 @@ pub(super) fn conflict() -> Failure {
 
 async fn attempt<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, execution: u64, start: &StartTask) -> Attempt {
     let StartTask { resource, input, .. } = start;
+    if start.purpose != Purpose::Work {
+        return dataset(core, workflow, start).await;
+    }
     match &**resource {
         Resource::Function { name, .. } => function(core, workflow, execution, &Asked::plain(name, input), start).await,
         Resource::LambdaInvoke { .. } => match Asked::invoke(input) {
@@ -211,6 +215,39 @@ async fn key_value<R: Runner + 'static>(
                 back_off = (back_off * 2).min(BACK_OFF_MAX);
             }
             Err(error) => return Attempt { result: Err(of_store(&error)), transaction: Some((transaction, false)) },
+        }
+    }
+}
+
+/// The items of a Map, or its results: these are written in the commit of the step that takes the answer in.
+async fn dataset<R: Runner + 'static>(core: &Core<R>, workflow: &Workflow, start: &StartTask) -> Attempt {
+    let space = match store::space(workflow.reach.kv.as_ref()) {
+        Ok(space) => space,
+        Err(failure) => return Err(failure).into(),
+    };
+    if start.purpose == Purpose::Write {
+        let isolation = Isolation { contention: Arc::clone(&workflow.reach.contention), may_split: true };
+        let transaction = Transaction::begin(&isolation);
+        let made = Results::of(&start.input).and_then(|results| {
+            transaction.make(&results.commit)?;
+            Ok(results.output)
+        });
+        return match made {
+            Ok(output) => Attempt { result: Ok(output), transaction: Some((transaction, true)) },
+            Err(unread) => Err(unread.into_failure()).into(),
+        };
+    }
+    let mut back_off = BACK_OFF_MIN;
+    loop {
+        match items::read(space, start).await {
+            Ok(output) => return Ok(output).into(),
+            Err(Unread::Store(KvError::Unavailable(_))) => {
+                if core.unless_stopping(tokio::time::sleep(back_off)).await.is_none() {
+                    return stopping().into();
+                }
+                back_off = (back_off * 2).min(BACK_OFF_MAX);
+            }
+            Err(unread) => return Err(unread.into_failure()).into(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Durable executions on a real store, whose disk a crash can be played to, with functions that are played, too.
 
 mod crashes;
+mod datasets;
 mod life;
 mod queues;
 

@@ -30,7 +30,7 @@ pub use self::choice::{Rule, RuleError};
 pub use self::error::{DataError, ErrorName};
 pub use self::expression::Expression;
 pub use self::intrinsic::Intrinsic;
-pub(crate) use self::measure::json_bytes;
+pub(crate) use self::measure::{Excess, json_bytes};
 pub use self::path::{Path, PathError, ReadError, ReferencePath};
 pub use self::scope::{Limits, Scope, Variables};
 pub use self::template::{Template, TemplateError};

@@ -43,9 +43,20 @@ enum In {
 }
 
 /// A field: its name, its types, its languages, and what the other language has in its place.
-struct Field(&'static str, Types, In, &'static str);
+pub(super) struct Field(&'static str, Types, In, &'static str);
 
-const FIELDS: &[Field] = &[
+impl Field {
+    pub(super) const fn name(&self) -> &'static str {
+        self.0
+    }
+
+    /// Whether states of that type have it.
+    pub(super) const fn belongs_to(&self, types: Types) -> bool {
+        self.1.0 & types.0 != 0
+    }
+}
+
+pub(super) const FIELDS: &[Field] = &[
     Field("Type", ALL, In::Both, ""),
     Field("Comment", ALL, In::Both, ""),
     Field("QueryLanguage", ALL, In::Both, ""),

@@ -1,21 +1,18 @@
-//! The parts of a Map: items, iterations, what is tolerated, batches, the store that items come from and results go to.
+//! The parts of a Map: items, iterations, what is tolerated, batches. `stores` has what items are read from and results are written to.
 
 use std::sync::Arc;
 
 use super::check::{Node, briefly};
 use super::fields::check_members;
 use super::limits::SECONDS_MAX;
-use super::mistake::shown;
-use super::payload::{Number, Payload};
+use super::payload::Payload;
 use super::reader::{Reader, Scope};
-use super::resource::{KeyValueOperation, Resource};
-use super::state::{Batcher, MachineIndex, MapState, QueryLanguage, Store};
-use super::states::arguments;
+use super::state::{Batcher, MachineIndex, MapState, QueryLanguage};
 use super::values::{Range, number, payload, selection};
-use super::{handlers, payload::Selection};
+use super::{handlers, payload::Selection, stores};
 
 /// The most that a count of items, failures or iterations can be set to.
-const COUNT_MAX: u64 = SECONDS_MAX;
+pub(super) const COUNT_MAX: u64 = SECONDS_MAX;
 /// Bytes of a batch, as Step Functions has it.
 const BATCH_BYTES_MAX: u64 = 262_144;
 
@@ -35,16 +32,17 @@ pub(crate) fn read(reader: &mut Reader<'_>, node: &Node<'_>, scope: &Scope<'_>) 
         None => Some(None),
     };
     let item_reader = match node.get("ItemReader") {
-        Some(field) => store(reader, &field, scope, KeyValueOperation::Get).map(Some),
+        Some(field) => stores::item_reader(reader, &field, scope).map(Some),
         None => Some(None),
     };
     let writer = match node.get("ResultWriter") {
-        Some(field) => store(reader, &field, scope, KeyValueOperation::Set).map(Some),
+        Some(field) => stores::result_writer(reader, &field, scope).map(Some),
         None => Some(None),
     };
-    if let Some(label) = node.get("Label") {
-        reader.checker.string(&label);
-    }
+    let label = match node.get("Label") {
+        Some(label) => reader.checker.string(&label).map(|label| Some(Arc::from(label))),
+        None => Some(None),
+    };
     Some(MapState {
         processor: processor?,
         items_path,
@@ -56,6 +54,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, node: &Node<'_>, scope: &Scope<'_>) 
         batcher: batcher?,
         reader: item_reader?,
         writer: writer?,
+        label: label?,
         handlers: handlers?,
     })
 }
@@ -151,61 +150,4 @@ fn batcher(reader: &mut Reader<'_>, node: &Node<'_>, scope: &Scope<'_>) -> Optio
     }
     let input = payload(reader, node.get("BatchInput"), "BatchInput", scope.language);
     Some(Batcher { items_max: items_max?, bytes_max: bytes_max?, input: input? })
-}
-
-/// `ItemReader` (`kv:get`) or `ResultWriter` (`kv:set`).
-fn store(reader: &mut Reader<'_>, node: &Node<'_>, scope: &Scope<'_>, operation: KeyValueOperation) -> Option<Store> {
-    reader.checker.object(node)?;
-    let arguments_name = if scope.language == QueryLanguage::JsonPath { "Parameters" } else { "Arguments" };
-    let known: &[&str] = match operation {
-        KeyValueOperation::Get => &["Resource", arguments_name, "ReaderConfig"],
-        _ => &["Resource", arguments_name],
-    };
-    let name = if operation == KeyValueOperation::Get { "\"ItemReader\"" } else { "\"ResultWriter\"" };
-    check_members(&mut reader.checker, node, name, known);
-    let items_max = match node.get("ReaderConfig").filter(|_| operation == KeyValueOperation::Get) {
-        Some(config) => reader_config(reader, &config, scope),
-        None => Some(None),
-    };
-    if node.get(arguments_name).is_none() {
-        reader.checker.report(
-            node,
-            format!("{name} needs \"{arguments_name}\""),
-            Some(format!("give \"{arguments_name}\": {{\"Key\": ...}}")),
-        );
-    }
-    let payload = arguments(reader, node, scope.language);
-    let help = format!("use \"kv:{}\"", operation.name());
-    let Some(field) = node.get("Resource") else {
-        reader.checker.report(node, format!("{name} needs \"Resource\""), Some(help));
-        return None;
-    };
-    let text = reader.checker.string(&field)?;
-    match Resource::parse(text) {
-        Ok(Resource::KeyValue { operation: given }) if given == operation => {}
-        _ => {
-            reader.checker.report(
-                &field,
-                format!("{name} cannot use \"{}\"; S3 and other stores are not supported", shown(text)),
-                Some(help),
-            );
-            return None;
-        }
-    }
-    Some(Store { resource: Arc::new(Resource::KeyValue { operation }), payload: payload?, items_max: items_max? })
-}
-
-fn reader_config(reader: &mut Reader<'_>, config: &Node<'_>, scope: &Scope<'_>) -> Option<Option<Number>> {
-    reader.checker.object(config)?;
-    check_members(&mut reader.checker, config, "\"ReaderConfig\"", &["InputType", "MaxItems", "MaxItemsPath"]);
-    if let Some(kind) = config.get("InputType")
-        && kind.value.as_str() != Some("JSON")
-    {
-        reader.checker.report(
-            &kind,
-            format!("unknown type of input {}", briefly(kind.value)),
-            Some("give \"JSON\": the key holds an array".to_owned()),
-        );
-    }
-    number(reader, config, Range { field: "MaxItems", least: 0, most: COUNT_MAX, fraction: false }, scope.language)
 }

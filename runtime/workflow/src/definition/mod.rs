@@ -7,9 +7,10 @@
 //!
 //! - [`parse`](Definition::parse) finds every mistake that can be found without an input; a [`Definition`] has none of them.
 //! - `span`: where values lie in the text; `check`: the place in the document, and the mistakes; `fields`: which fields a state may have;
-//! - `reader`: machines, states and targets; `graph`: what can be reached, variables in scopes; `states`, `map`, `handlers`, `choice`: the parts of states;
+//! - `reader`: machines, states and targets; `graph`: what can be reached, variables in scopes; `states`, `map`, `stores`, `handlers`, `choice`: the parts of states;
 //!   `values`: fields of either query language;
-//! - [`resource`]: what a Task may ask for; [`state`], [`payload`], `expression`: the compiled form; [`limits`]: every limit.
+//! - [`resource`]: what a Task may ask for; [`state`], [`payload`], `expression`: the compiled form; [`limits`]: every limit;
+//! - [`schema()`]: the same as a JSON Schema, for editors.
 //!
 //! Source: Amazon States Language (<https://states-language.net/spec.html>), and the Step Functions Developer Guide where the specification is silent.
 
@@ -25,9 +26,11 @@ mod mistake;
 pub mod payload;
 mod reader;
 pub mod resource;
+mod schema;
 mod span;
 pub mod state;
 mod states;
+mod stores;
 mod values;
 
 pub use expression::Expression;
@@ -35,6 +38,7 @@ pub(crate) use expression::{CONTEXT, ERROR, INPUT, RESULT, Reads};
 pub use mistake::Mistake;
 pub(crate) use mistake::{Suggestions, shown};
 pub use resource::Resource;
+pub use schema::schema;
 pub use state::{Kind, Machine, MachineIndex, Next, QueryLanguage, State, StateIndex};
 
 pub(crate) use check::whole;
@@ -105,11 +109,17 @@ impl Definition {
         &self.source
     }
 
-    /// Every Task's resource, with the name of its state: so that a server checks that what they name exists.
+    /// Every Task's resource, and those of Maps, with the name of its state: so that a server checks that what they name exists.
     pub fn resources(&self) -> impl Iterator<Item = (&str, &Resource)> {
-        self.states.iter().filter_map(|state| match &state.kind {
-            Kind::Task(task) => Some((&*state.name, &*task.resource)),
-            _ => None,
+        self.states.iter().flat_map(|state| {
+            let [own, other] = match &state.kind {
+                Kind::Task(task) => [Some(&task.resource), None],
+                Kind::Map(map) => {
+                    [map.reader.as_ref().map(|reader| &reader.resource), map.writer.as_ref().map(|writer| &writer.resource)]
+                }
+                _ => [None, None],
+            };
+            own.into_iter().chain(other).map(|resource| (&*state.name, &**resource))
         })
     }
 }

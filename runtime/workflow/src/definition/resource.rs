@@ -30,7 +30,7 @@ pub enum Resource {
     },
     /// `arn:aws:states:::http:invoke`: the input is `{ApiEndpoint, Method, Headers, QueryParameters, RequestBody, ...}`.
     HttpInvoke,
-    /// `kv:get`, `kv:set`, `kv:add`, `kv:delete`: the input is `{Key, Value, ...}`.
+    /// `kv:get`, `kv:set`, `kv:add`, `kv:delete`: the input is `{Key, Value, ...}`. `kv:list`, `kv:scan`, of an `ItemReader` alone: `{Bucket, Prefix}`.
     KeyValue {
         /// What is done.
         operation: KeyValueOperation,
@@ -60,6 +60,10 @@ pub enum KeyValueOperation {
     Add,
     /// Removes a key.
     Delete,
+    /// Gives the keys of a bucket: for `ItemReader` alone.
+    List,
+    /// Gives the keys of a bucket with their values: for `ItemReader` alone.
+    Scan,
 }
 
 /// When a task that starts an execution ends.
@@ -157,6 +161,7 @@ impl Resource {
             Self::LambdaInvoke { .. } => &["FunctionName"],
             Self::HttpInvoke => &["ApiEndpoint", "Method"],
             Self::StartExecution { .. } => &["StateMachineArn"],
+            Self::KeyValue { operation } if operation.is_of_bucket() => &[],
             Self::KeyValue { .. } => &["Key"],
             Self::Function { .. } | Self::Http { .. } | Self::Workflow { .. } => &[],
         }
@@ -226,7 +231,13 @@ fn name_and_qualifier<'t>(parts: &[&'t str]) -> Option<(&'t str, Option<&'t str>
 }
 
 impl KeyValueOperation {
-    /// `get`, `set`, `add` or `delete`.
+    /// Whether it is about all keys of a bucket, and not about one.
+    #[must_use]
+    pub const fn is_of_bucket(self) -> bool {
+        matches!(self, Self::List | Self::Scan)
+    }
+
+    /// `get`, `set`, `add`, `delete`, `list` or `scan`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -234,6 +245,8 @@ impl KeyValueOperation {
             Self::Set => "set",
             Self::Add => "add",
             Self::Delete => "delete",
+            Self::List => "list",
+            Self::Scan => "scan",
         }
     }
 }
@@ -335,6 +348,8 @@ fn key_value(operation: &str) -> Result<Resource, ResourceError> {
         "set" => KeyValueOperation::Set,
         "add" => KeyValueOperation::Add,
         "delete" => KeyValueOperation::Delete,
+        "list" => KeyValueOperation::List,
+        "scan" => KeyValueOperation::Scan,
         _ => return Err(refused("the key-value store has no such operation", "use kv:get, kv:set, kv:add or kv:delete")),
     };
     Ok(Resource::KeyValue { operation })

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::payload::{Condition, Number, Payload, ResultPath, Selection, Text};
 use super::resource::Resource;
 use crate::data::Timestamp;
+use crate::dataset::{Format, WriterConfig};
 
 /// A state among all states of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -263,9 +264,11 @@ pub struct MapState {
     /// `ItemBatcher`.
     pub batcher: Option<Batcher>,
     /// `ItemReader`.
-    pub reader: Option<Store>,
+    pub reader: Option<ItemReader>,
     /// `ResultWriter`.
-    pub writer: Option<Store>,
+    pub writer: Option<ResultWriter>,
+    /// `Label`: what Map runs are called; the state's name if there is none.
+    pub label: Option<Arc<str>>,
     /// `Retry` and `Catch`.
     pub handlers: Handlers,
 }
@@ -281,13 +284,28 @@ pub struct Batcher {
     pub input: Option<Payload>,
 }
 
-/// `ItemReader` or `ResultWriter`: a key of the key-value store.
+/// `ItemReader`: items from the key-value store.
 #[derive(Debug)]
-pub struct Store {
-    /// `Resource`: `kv:get` or `kv:set`.
+pub struct ItemReader {
+    /// `Resource`: `kv:get`, `kv:list` or `kv:scan`.
     pub resource: Arc<Resource>,
-    /// `Parameters` or `Arguments`: `{Key, ...}`.
+    /// `Parameters` or `Arguments`: `{Bucket, Key}` or `{Bucket, Prefix}`.
     pub payload: Option<Payload>,
+    /// `ReaderConfig.InputType` and what belongs to it: of `kv:get`.
+    pub format: Option<Format>,
+    /// `ReaderConfig.ItemsPointer`: where the array lies in what was read.
+    pub pointer: Option<Arc<str>>,
     /// `ReaderConfig.MaxItems` or `MaxItemsPath`.
     pub items_max: Option<Number>,
+}
+
+/// `ResultWriter`: results to the key-value store.
+#[derive(Debug)]
+pub struct ResultWriter {
+    /// `Resource`: `kv:set`.
+    pub resource: Arc<Resource>,
+    /// `Parameters` or `Arguments`: `{Bucket, Prefix}`.
+    pub payload: Option<Payload>,
+    /// `WriterConfig`.
+    pub config: WriterConfig,
 }

@@ -150,6 +150,11 @@ fn resource(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<(Resource, Arc<s
     };
     let text = reader.checker.string(&field)?;
     match Resource::parse(text) {
+        Ok(Resource::KeyValue { operation }) if operation.is_of_bucket() => {
+            let help = "use kv:get in a Task, or give this resource to \"ItemReader\" of a Map";
+            reader.checker.report(&field, format!("\"{text}\" is no resource of a Task"), Some(help.to_owned()));
+            None
+        }
         Ok(resource) => Some((resource, text.into())),
         Err(error) => {
             reader.checker.report(&field, format!("\"{}\": {}", shown(text), error.message), Some(error.help));

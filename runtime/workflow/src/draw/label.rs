@@ -55,6 +55,11 @@ pub(super) fn about(state: &State) -> String {
     let name = state.kind.name();
     match &state.kind {
         Kind::Task(task) => format!("{name} {}", task.resource),
+        Kind::Map(map) => {
+            let from = map.reader.as_ref().map(|reader| format!(" from {}", reader.resource)).unwrap_or_default();
+            let to = map.writer.as_ref().map(|writer| format!(" to {}", writer.resource)).unwrap_or_default();
+            format!("{name}{from}{to}")
+        }
         Kind::Wait(Until::Seconds(Number::Literal(seconds))) => format!("{name} {seconds} s"),
         Kind::Wait(Until::Timestamp(time)) => format!("{name} until {time}"),
         Kind::Fail { error: Some(Text::Literal(error)), .. } => format!("{name} {error}"),

@@ -89,6 +89,9 @@ impl Run<'_> {
             (Phase::Map(iterations), Kind::Map(map)) => {
                 iterations.running = iterations.running.saturating_sub(1);
                 iterations.failed = iterations.failed.saturating_add(1);
+                if map.writer.is_some() {
+                    iterations.failures.push(failed.number);
+                }
                 let fits = iterations.results.put(failed.number, Arc::new(fault.failure.output()));
                 frame.last_event = failed.last_event;
                 if fits {

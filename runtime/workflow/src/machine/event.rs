@@ -86,6 +86,11 @@ pub enum Event {
         /// Why.
         cause: Option<Arc<str>>,
     },
+    /// The execution is paused. It takes in what its tasks and callbacks tell, and may be stopped; but it enters no state and begins no task, and no timer of it fires until it is
+    /// resumed. One that has not begun begins paused.
+    Paused,
+    /// The execution goes on that was paused. Timers that have run out meanwhile fire now.
+    Resumed,
     /// An execution that failed, timed out or was stopped goes on at the state of its top level that failed: `RedriveExecution`.
     Redriven,
     /// An execution that has ended, however it did, goes on at a state of its top level, with the variables that it had at its end. If it cannot, nothing is changed:
@@ -149,6 +154,22 @@ pub struct StartTask {
     pub heartbeat_s: Option<u64>,
     /// How often the state was tried before.
     pub attempt: u32,
+    /// What it is for.
+    #[serde(default)]
+    pub purpose: Purpose,
+}
+
+/// What a task is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Purpose {
+    /// The work of a Task.
+    #[default]
+    Work,
+    /// The items of a Map, for its `ItemReader`. The input has the members of its arguments, and `ReaderConfig` with [`Format`](crate::dataset::Format) and `MaxItems`; the answer is
+    /// what [`dataset::read`](crate::dataset::read) gives, or an array of what keys hold.
+    Read,
+    /// To keep the results of a Map, for its `ResultWriter`. The input is for [`dataset::written`](crate::dataset::written), which gives the answer.
+    Write,
 }
 
 /// How an execution ended.

@@ -73,6 +73,17 @@ pub struct Execution {
     pub(super) events: u64,
     /// Where the whole stood when it failed, so that it can go on from there. After a success: its variables alone.
     pub(super) halted: Option<Box<Frame>>,
+    /// It is paused: ready frames and timers wait.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) paused: bool,
+    /// Timers that have run out while it was paused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) held: Vec<TimerId>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl Execution {
@@ -95,6 +106,8 @@ impl Execution {
             deadline: None,
             events: 0,
             halted: None,
+            paused: false,
+            held: Vec::new(),
         }
     }
 
@@ -157,6 +170,12 @@ impl Execution {
         (matches!(frame.phase, Phase::Task(_)) && same(own, token)).then_some(slot)
     }
 
+    /// Whether it is paused: see [`Event::Paused`](super::Event::Paused).
+    #[must_use]
+    pub const fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     /// How often it was redriven.
     #[must_use]
     pub const fn redrives(&self) -> u32 {
@@ -172,7 +191,7 @@ impl Execution {
     /// Whether a step would do something without an event: [`Event::Continue`](super::Event::Continue) is expected.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() && !self.paused
     }
 
     /// A number for something of the frame in that slot.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::event::Purpose;
 use super::ids::{FrameId, TaskId, TimerId, slot_of};
 use super::limits::RESULTS_BYTES_MAX;
 use crate::data::limits::VALUE_DEPTH_MAX;
@@ -95,6 +96,8 @@ pub(super) enum Phase {
     Parallel(Branches),
     /// Iterations.
     Map(Box<Iterations>),
+    /// Iterations have ended, and their results are to be kept.
+    Ended(Box<Iterations>),
 }
 
 /// A task that was asked for.
@@ -109,17 +112,6 @@ pub(super) struct Pending {
     pub(super) started: bool,
     /// It has answered, and waits for its callback.
     pub(super) submitted: bool,
-}
-
-/// What a task is asked for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Purpose {
-    /// The work of a Task.
-    Work,
-    /// The items of a Map.
-    Read,
-    /// To keep the results of a Map.
-    Write,
 }
 
 /// The branches of a Parallel.
@@ -172,6 +164,9 @@ pub(super) struct Iterations {
     pub(super) concurrency: u32,
     pub(super) results: Results,
     pub(super) failed: u64,
+    /// Which have failed: for a `ResultWriter`, which keeps them apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) failures: Vec<u32>,
     /// How many may fail; none: the first failure is the state's own.
     pub(super) tolerated: Option<u64>,
 }

@@ -23,6 +23,12 @@ macro_rules! kinds {
                 match self { $(Self::$kind => stringify!($kind),)* }
             }
 
+            /// The type of that name.
+            #[must_use]
+            pub fn named(name: &str) -> Option<Self> {
+                [$(Self::$kind),*].into_iter().find(|kind| kind.name() == name)
+            }
+
             /// The member of JSON with the details; empty for types without.
             #[must_use]
             pub const fn details(self) -> &'static str {

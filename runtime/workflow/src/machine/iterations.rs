@@ -18,34 +18,12 @@ use crate::definition::{QueryLanguage, State, whole};
 impl Run<'_> {
     /// Finds the items of a Map, or asks the store for them.
     pub(super) fn start_map(&mut self, slot: u32, state: &State, map: &MapState) -> Result<(), Fault> {
-        if let Some(store) = &map.reader {
-            return self.start_store(slot, state, store, None);
+        if let Some(reader) = &map.reader {
+            return self.start_reader(slot, state, reader);
         }
         let effective = self.effective_input(slot, state)?;
         let items = self.items(slot, state, map, &effective)?;
         self.start_iterations(slot, state, map, effective, items)
-    }
-
-    /// The store has answered with the items of a Map.
-    pub(super) fn items_read(&mut self, slot: u32, state: &State, map: &MapState, answer: Arc<Value>) -> Result<(), Fault> {
-        let effective = self.effective_input(slot, state)?;
-        // Of any size, so that more items than a state may hold come from the store; but not so deep that they could not be read again.
-        if json_bytes(&answer, usize::MAX, VALUE_DEPTH_MAX).is_err() {
-            return Err(reader_failed("The items are nested too deeply."));
-        }
-        let answer = match &map.items_path {
-            Selection::Path(path) => self.selected_items(slot, state, path, &answer)?,
-            _ => answer,
-        };
-        let Value::Array(mut items) = Arc::unwrap_or_clone(answer) else {
-            return Err(reader_failed("Attempting to map over non-iterable node."));
-        };
-        let items_max = map.reader.as_ref().and_then(|store| store.items_max.as_ref());
-        // As in Step Functions, zero does not limit.
-        if let Some(most) = self.count(slot, state, &effective, "MaxItems", items_max)?.filter(|most| *most > 0) {
-            items.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        }
-        self.start_iterations(slot, state, map, effective, Arc::new(Value::Array(items)))
     }
 
     /// `ItemsPath` or `Items`: an array.
@@ -72,14 +50,20 @@ impl Run<'_> {
         }
     }
 
-    fn selected_items(&mut self, slot: u32, state: &State, path: &crate::data::Path, input: &Value) -> Result<Arc<Value>, Fault> {
+    pub(super) fn selected_items(
+        &mut self,
+        slot: u32,
+        state: &State,
+        path: &crate::data::Path,
+        input: &Value,
+    ) -> Result<Arc<Value>, Fault> {
         match self.view(slot, state, input).path(path)? {
             items @ Value::Array(_) => Ok(Arc::new(items)),
             _ => Err(Fault::runtime(format!("Reference path \"{}\" must point to array.", path.as_str()))),
         }
     }
 
-    fn start_iterations(
+    pub(super) fn start_iterations(
         &mut self,
         slot: u32,
         state: &State,
@@ -116,6 +100,7 @@ impl Run<'_> {
             concurrency,
             results: Results::new(count),
             failed: 0,
+            failures: Vec::new(),
             tolerated,
         };
         if let Some(frame) = self.execution.frames.get_mut(slot) {
@@ -133,9 +118,10 @@ impl Run<'_> {
             let Phase::Map(iterations) = &mut frame.phase else { return };
             let count = iterations.results.values.len() as u32;
             if iterations.next >= count {
-                if iterations.running == 0 {
-                    let results = iterations.results.take();
-                    self.iterations_ended(slot, state, map, results);
+                if iterations.running == 0
+                    && let Phase::Map(ended) = std::mem::replace(&mut frame.phase, Phase::Ready)
+                {
+                    self.iterations_ended(slot, state, map, *ended);
                 }
                 return;
             }
@@ -197,19 +183,26 @@ impl Run<'_> {
         }
     }
 
-    fn iterations_ended(&mut self, slot: u32, state: &State, map: &MapState, results: Arc<Value>) {
-        let last = self.execution.frames.get(slot).map_or(0, |frame| frame.last_event);
-        self.note(last, HistoryKind::MapStateSucceeded, |_| Details::default());
-        if let Some(store) = &map.writer {
-            if let Err(fault) = self.start_store(slot, state, store, Some(&results)) {
-                self.fail(slot, fault);
-            }
+    fn iterations_ended(&mut self, slot: u32, state: &State, map: &MapState, mut ended: Iterations) {
+        if map.writer.is_some() {
+            // Not at once: a task may be asked for in a transition only, for an execution that is paused has none.
+            let Some(frame) = self.execution.frames.get_mut(slot) else { return };
+            frame.phase = Phase::Ended(Box::new(ended));
+            let id = frame.id;
+            self.execution.ready.push_back(id);
             return;
         }
-        match self.exit_with(slot, state, results) {
+        self.note_map_succeeded(slot);
+        match self.exit_with(slot, state, ended.results.take()) {
             Ok(exit) => self.leave(slot, state, exit, state.next),
             Err(fault) => self.fail(slot, fault),
         }
+    }
+
+    /// What follows does not follow that event: so Step Functions numbers it.
+    pub(super) fn note_map_succeeded(&mut self, slot: u32) {
+        let last = self.execution.frames.get(slot).map_or(0, |frame| frame.last_event);
+        self.note(last, HistoryKind::MapStateSucceeded, |_| Details::default());
     }
 
     /// How many iterations may fail; none if nothing is said about it.
@@ -257,7 +250,7 @@ impl Run<'_> {
     }
 
     /// A count from zero.
-    fn count(
+    pub(super) fn count(
         &mut self,
         slot: u32,
         state: &State,
@@ -314,10 +307,6 @@ impl Run<'_> {
         }
         Ok(Arc::new(Value::Array(batches)))
     }
-}
-
-fn reader_failed(cause: &str) -> Fault {
-    Fault::plain(Failure::given(Some(name::READER), Some(cause)))
 }
 
 fn batch(common: Option<&Value>, items: Vec<Value>) -> Value {

@@ -16,6 +16,8 @@ pub const ITEMS_MAX: usize = 100_000;
 pub const FRAMES_MAX: usize = 2_048;
 /// Bytes of JSON of all results of one Parallel or Map. They become the state's output only if they are within [`DATA_BYTES_MAX`], or are kept by a `ResultWriter`.
 pub const RESULTS_BYTES_MAX: usize = 16 << 20;
+/// Bytes of the names under which a `ResultWriter` keeps its files.
+pub const PREFIX_BYTES_MAX: usize = 512;
 /// Seconds that a Wait may last from now: 68 years, as Step Functions has it.
 pub const WAIT_SECONDS_MAX: i64 = 2_147_483_647;
 /// Variables of one scope.

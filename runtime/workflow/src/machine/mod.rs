@@ -8,7 +8,7 @@
 //! - [`event`]: what goes in and out; [`execution`]: the state of an execution, which is serialised as a checkpoint; [`history`]: events as Step Functions has them;
 //! - `entry`: executions that begin or go on at a state that the caller names;
 //! - `run`: one step; `transition`: how states are entered and left, how errors are handled; `flow`: what becomes of their data; `tasks`, `timers`, `control`,
-//!   `branches`, `iterations`: what types of states do;
+//!   `branches`, `iterations`, `stored`: what types of states do;
 //! - `evaluate`, `context`: paths, templates and expressions applied to a state's data; `frame`, `ids`: branches and iterations, and numbers for what they wait for;
 //! - [`failure`]: errors and which handlers match them; [`limits`]: every limit.
 //!
@@ -34,12 +34,13 @@ mod ids;
 mod iterations;
 pub mod limits;
 mod run;
+mod stored;
 mod tasks;
 mod timers;
 mod transition;
 
 pub use entry::{Entry, EntryError};
-pub use event::{Action, Event, Outcome, StartTask};
+pub use event::{Action, Event, Outcome, Purpose, StartTask};
 pub use execution::{About, Execution, Status};
 pub use failure::Failure;
 pub use history::{Details, HistoryEvent, HistoryKind};

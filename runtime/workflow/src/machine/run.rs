@@ -30,7 +30,10 @@ impl<'a> Run<'a> {
             Event::Started { input } => self.start(input),
             Event::Redriven => self.redrive(),
             Event::Restarted { state, input } => self.restart(&state, input),
+            Event::Paused if matches!(self.execution.status, Status::New | Status::Running) => self.execution.paused = true,
+            Event::Resumed => self.unpause(),
             _ if self.execution.status != Status::Running => {}
+            Event::Paused => {}
             Event::Continue => {}
             Event::TaskStarted { task } => self.task_started(task),
             Event::TaskSubmitted { task, output } => self.task_submitted(task, output),
@@ -39,6 +42,7 @@ impl<'a> Run<'a> {
                 self.task_failed(task, &Failure::given(error.as_deref(), cause.as_deref()))
             }
             Event::Heartbeat { task } => self.heartbeat(task),
+            Event::TimerFired { timer } if self.execution.paused => self.hold(timer),
             Event::TimerFired { timer } => self.timer_fired(timer),
             Event::CallbackSucceeded { token, output } => self.callback_succeeded(&token, output),
             Event::CallbackFailed { token, error, cause } => {
@@ -51,6 +55,9 @@ impl<'a> Run<'a> {
 
     /// Carries ready frames on, each by one transition in turn, until none is ready or the step has used its transitions.
     pub(super) fn drain(&mut self) {
+        if self.execution.paused {
+            return;
+        }
         let mut left = self.execution.limits.transitions_per_step.max(1);
         while let Some(id) = self.execution.ready.pop_front() {
             let Some(slot) = self.execution.frames.find(id) else { continue };
@@ -192,6 +199,8 @@ impl<'a> Run<'a> {
         self.cancel_all();
         self.execution.frames.clear();
         self.execution.ready.clear();
+        self.execution.paused = false;
+        self.execution.held.clear();
         if let Some(timer) = self.execution.deadline.take() {
             self.actions.push(Action::CancelTimer { timer });
         }
@@ -234,7 +243,7 @@ impl<'a> Run<'a> {
                 let timers = pending.timeout.into_iter().chain(pending.heartbeat);
                 self.actions.extend(timers.map(|timer| Action::CancelTimer { timer }));
             }
-            phase @ (Phase::Ready | Phase::Retry | Phase::Parallel(_) | Phase::Map(_)) => frame.phase = phase,
+            phase @ (Phase::Ready | Phase::Retry | Phase::Parallel(_) | Phase::Map(_) | Phase::Ended(_)) => frame.phase = phase,
         }
     }
 

@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::event::{Action, StartTask};
-use super::failure::{Failure, Fault, name};
+use super::event::{Action, Purpose, StartTask};
+use super::failure::{Failure, Fault};
 use super::flow::Exit;
-use super::frame::{Pending, Phase, Purpose};
+use super::frame::{Pending, Phase};
 use super::history::{Details, HistoryKind};
 use super::ids::{TaskId, slot_of};
 use super::run::{Run, after};
 use crate::definition::payload::Number;
-use crate::definition::state::{Store, Task};
+use crate::definition::state::Task;
 use crate::definition::{Kind, Resource, State, whole};
 
 /// What a task is asked for, and what the history calls it.
-struct Asked<'s> {
-    resource: &'s Arc<Resource>,
-    written: Option<&'s Arc<str>>,
-    input: Arc<Value>,
-    timeout_s: Option<u64>,
-    heartbeat_s: Option<u64>,
-    purpose: Purpose,
+pub(super) struct Asked<'s> {
+    pub(super) resource: &'s Arc<Resource>,
+    pub(super) written: Option<&'s Arc<str>>,
+    pub(super) input: Arc<Value>,
+    pub(super) timeout_s: Option<u64>,
+    pub(super) heartbeat_s: Option<u64>,
+    pub(super) purpose: Purpose,
 }
 
 impl Run<'_> {
@@ -51,45 +51,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Asks the store for the items of a Map, or to keep its results, which are given as `Value`.
-    pub(super) fn start_store(
-        &mut self,
-        slot: u32,
-        state: &State,
-        store: &Store,
-        results: Option<&Arc<Value>>,
-    ) -> Result<(), Fault> {
-        let input = self.input(slot);
-        let mut given = match &store.payload {
-            Some(payload) => self.view(slot, state, &input).payload(payload)?,
-            None => Value::Object(serde_json::Map::new()),
-        };
-        let Some(members) = given.as_object_mut() else {
-            return Err(Fault::runtime("The arguments of ItemReader or ResultWriter are no object."));
-        };
-        if let Some(results) = results {
-            members.insert("Value".to_owned(), (**results).clone());
-        }
-        let purpose = if results.is_some() { Purpose::Write } else { Purpose::Read };
-        self.ask(
-            slot,
-            state,
-            Asked {
-                resource: &store.resource,
-                written: None,
-                input: Arc::new(given),
-                timeout_s: None,
-                heartbeat_s: None,
-                purpose,
-            },
-        );
-        Ok(())
-    }
-
-    fn ask(&mut self, slot: u32, state: &State, asked: Asked<'_>) {
+    /// Asks for a piece of work.
+    pub(super) fn ask(&mut self, slot: u32, state: &State, asked: Asked<'_>) {
         let Asked { resource, written, input, timeout_s, heartbeat_s, purpose } = asked;
-        if matches!(purpose, Purpose::Work) {
-            self.note_scheduled(slot, resource, written, &input, timeout_s, heartbeat_s);
+        match purpose {
+            Purpose::Work => self.note_scheduled(slot, resource, written, &input, timeout_s, heartbeat_s),
+            Purpose::Read | Purpose::Write => self.note_stored_scheduled(slot, resource, purpose, &input),
         }
         let task = TaskId(self.execution.number(slot));
         let position = self.execution.frames.position(slot);
@@ -108,6 +75,7 @@ impl Run<'_> {
             deadline_ms,
             heartbeat_s,
             attempt: frame.retries.iter().fold(0, |sum, count| sum.saturating_add(*count)),
+            purpose,
         }));
     }
 
@@ -194,11 +162,16 @@ impl Run<'_> {
     /// Notes that a task was begun, if that was not noted before.
     fn mark_started(&mut self, slot: u32) {
         let Some(pending) = self.pending(slot) else { return };
-        let work = matches!(pending.purpose, Purpose::Work);
-        if std::mem::replace(&mut pending.started, true) || !work {
+        let purpose = pending.purpose;
+        if std::mem::replace(&mut pending.started, true) {
             return;
         }
-        self.note_task(slot, HistoryKind::LambdaFunctionStarted, HistoryKind::TaskStarted, Details::default());
+        match purpose {
+            Purpose::Work => {
+                self.note_task(slot, HistoryKind::LambdaFunctionStarted, HistoryKind::TaskStarted, Details::default());
+            }
+            Purpose::Read | Purpose::Write => self.note_stored(slot, purpose, HistoryKind::TaskStarted, Details::default()),
+        }
     }
 
     /// An event of a task, by whether it is a function's or a service's.
@@ -258,7 +231,7 @@ impl Run<'_> {
                 Ok(()) => return,
                 Err(fault) => Err(fault),
             },
-            (Purpose::Write, Kind::Map(_)) => self.exit_with(slot, state, output),
+            (Purpose::Write, Kind::Map(_)) => self.results_written(slot, state, output),
             _ => return,
         };
         match exit {
@@ -298,15 +271,16 @@ impl Run<'_> {
     /// A task has failed.
     fn ended_badly(&mut self, slot: u32, failure: &Failure) {
         let Some(pending) = self.end_task(slot) else { return };
+        let details = Details { error: failure.error.clone(), cause: failure.cause.clone(), ..Details::default() };
         let failure = match pending.purpose {
             Purpose::Work => {
-                let details = Details { error: failure.error.clone(), cause: failure.cause.clone(), ..Details::default() };
                 self.note_task(slot, HistoryKind::LambdaFunctionFailed, HistoryKind::TaskFailed, details);
                 failure.clone()
             }
-            // The error of the store is in the cause: handlers look for the names of the States Language.
-            Purpose::Read => store_failure(name::READER, failure),
-            Purpose::Write => store_failure(name::WRITER, failure),
+            purpose => {
+                self.note_stored(slot, purpose, HistoryKind::TaskFailed, details);
+                super::stored::failure(purpose, failure)
+            }
         };
         self.fail(slot, Fault::plain(failure));
     }
@@ -329,16 +303,7 @@ impl Run<'_> {
 }
 
 /// `resource` and `resourceType` of a service's events.
-fn of(resource: &Resource) -> Details {
+pub(super) fn of(resource: &Resource) -> Details {
     let (resource_type, action) = resource.service();
     Details { resource: Some(action.into()), resource_type: Some(resource_type), ..Details::default() }
-}
-
-fn store_failure(error: &str, failure: &Failure) -> Failure {
-    let cause = match (&failure.error, &failure.cause) {
-        (Some(error), Some(cause)) => format!("{error}: {cause}"),
-        (Some(text), None) | (None, Some(text)) => text.to_string(),
-        (None, None) => return Failure::named(error),
-    };
-    Failure::given(Some(error), Some(&cause))
 }

@@ -62,6 +62,34 @@ impl Run<'_> {
         }
     }
 
+    /// A timer has run out of an execution that is paused: it fires later, if it is still wanted then.
+    pub(super) fn hold(&mut self, timer: TimerId) {
+        let slot = slot_of(timer.0);
+        let is_wanted = if slot == EXECUTION_SLOT {
+            self.execution.deadline == Some(timer)
+        } else {
+            self.execution.frames.get(slot).is_some_and(|frame| match &frame.phase {
+                Phase::Waiting { timer: own } | Phase::Backoff { timer: own } => *own == timer,
+                Phase::Task(pending) => pending.timeout == Some(timer) || pending.heartbeat == Some(timer),
+                _ => false,
+            })
+        };
+        if is_wanted && !self.execution.held.contains(&timer) {
+            self.execution.held.push(timer);
+        }
+    }
+
+    /// [`Event::Resumed`](super::Event::Resumed).
+    pub(super) fn unpause(&mut self) {
+        self.execution.paused = false;
+        for timer in std::mem::take(&mut self.execution.held) {
+            // The first one may have ended the execution.
+            if self.execution.status == Status::Running {
+                self.timer_fired(timer);
+            }
+        }
+    }
+
     fn timed_out(&mut self, slot: u32, missed: bool) {
         let Some(pending) = self.end_task(slot) else { return };
         self.actions.push(Action::CancelTask { task: pending.task });

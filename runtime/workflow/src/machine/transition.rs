@@ -27,6 +27,14 @@ impl Run<'_> {
         };
         let now_ms = self.now_ms;
         let Some(frame) = self.execution.frames.get_mut(slot) else { return };
+        if let (Kind::Map(map), Phase::Ended(_)) = (&state.kind, &frame.phase) {
+            if let Phase::Ended(ended) = std::mem::replace(&mut frame.phase, Phase::Ready)
+                && let Err(fault) = self.start_writer(slot, state, map, *ended)
+            {
+                self.fail(slot, fault);
+            }
+            return;
+        }
         if matches!(frame.phase, Phase::Ready) {
             frame.entered_ms = now_ms;
             frame.retries.clear();
