@@ -24,7 +24,7 @@ fn count(key: &str, next: Option<&str>) -> Value {
     state
 }
 
-fn machine(first: &str, states: &Value) -> Value {
+pub(crate) fn machine(first: &str, states: &Value) -> Value {
     json!({ "StartAt": first, "States": states })
 }
 
@@ -61,23 +61,23 @@ fn config(folder: &Path, workflows: &[(&str, Value)], more: &Value) -> Value {
     config
 }
 
-fn serve(folder: &Path, workflows: &[(&str, Value)]) -> Server {
+pub(crate) fn serve(folder: &Path, workflows: &[(&str, Value)]) -> Server {
     Server::start(config(folder, workflows, &json!({})))
 }
 
-fn start(server: &Server, path: &str, input: &Value) -> Reply {
+pub(crate) fn start(server: &Server, path: &str, input: &Value) -> Reply {
     server.client().post(path, input.to_string())
 }
 
 /// What a command comes to that asks a server.
-fn sledge(server: &Server, arguments: &[&str]) -> Finished {
+pub(crate) fn sledge(server: &Server, arguments: &[&str]) -> Finished {
     let mut command = sledge_command(arguments);
     command.arg("--admin").arg(server.folder().join("admin.sock"));
     process::run(&mut command, b"", TIME_MAX)
 }
 
 #[track_caller]
-fn printed(server: &Server, arguments: &[&str]) -> String {
+pub(crate) fn printed(server: &Server, arguments: &[&str]) -> String {
     let finished = sledge(server, arguments);
     assert_eq!(finished.code(), 0, "{arguments:?}: {finished:?}");
     finished.text().trim_end().to_owned()
@@ -88,7 +88,7 @@ fn execution(server: &Server, workflow: &str, name: &str) -> Value {
 }
 
 #[track_caller]
-fn wait_for_end(server: &Server, workflow: &str, name: &str) -> Value {
+pub(crate) fn wait_for_end(server: &Server, workflow: &str, name: &str) -> Value {
     eventually(name, || execution(server, workflow, name)["status"] != "RUNNING");
     execution(server, workflow, name)
 }

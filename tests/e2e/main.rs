@@ -66,6 +66,7 @@ mod profiles;
 mod projects;
 mod protocol;
 mod quarantine;
+mod recorded;
 mod redirects;
 mod replies;
 mod requests;

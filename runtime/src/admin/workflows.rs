@@ -7,6 +7,7 @@
 //! | `POST /workflows/NAME/executions?name=EXECUTION` | starts one with the body as its input |
 //! | `GET /workflows/NAME/executions/EXECUTION` | one execution |
 //! | `GET /workflows/NAME/executions/EXECUTION/history?after=N&max=N&reverse=true` | events of its history, named as Step Functions names them, and `next` |
+//! | `GET /workflows/NAME/executions/EXECUTION/definition` | the definition with which it runs: `{"definition": TEXT}` |
 //! | `POST /workflows/NAME/executions/EXECUTION/stop` | stops it; the body may be `{"error": ..., "cause": ...}` |
 //! | `POST /workflows/NAME/executions/EXECUTION/redrive` | has it go on where it failed |
 //! | `GET /workflows/NAME/queues` | where the workflow has limits: what runs and waits, by key, those with the longest queues first |
@@ -81,6 +82,9 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
         (["workflows", workflow, "executions", name, "history"], &Method::GET) => {
             history(&executions, place(workflow, name), query).await
         }
+        (["workflows", workflow, "executions", name, "definition"], &Method::GET) => {
+            definition(&executions, place(workflow, name)).await
+        }
         (["workflows", workflow, "executions", name, "stop"], &Method::POST) => {
             let place = place(workflow, name);
             let Reason { error, cause } = read(body(request).await?.unwrap_or_else(|| json!({})))?;
@@ -107,7 +111,12 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
             Ok(answer(StatusCode::OK, &json!({})))
         }
         (["workflows", _, "executions"], _) => Ok(not_allowed("GET, POST")),
-        (["workflows", _, "queues"] | ["workflows", _, "executions", _] | ["workflows", _, "executions", _, "history"], _) => {
+        (
+            ["workflows", _, "queues"]
+            | ["workflows", _, "executions", _]
+            | ["workflows", _, "executions", _, "history" | "definition"],
+            _,
+        ) => {
             Ok(not_allowed("GET"))
         }
         (["workflows", _, "executions", _, "stop" | "redrive"] | ["callbacks"], _) => Ok(not_allowed("POST")),
@@ -202,6 +211,14 @@ async fn history(executions: &Executions, place: Place, query: Option<&str>) -> 
         next: Option<u64>,
     }
     Ok(answer(StatusCode::OK, &Page { events: page.events, next: page.next }))
+}
+
+/// The definition with which an execution began.
+async fn definition(executions: &Executions, place: Place) -> Result<Answer, Refusal> {
+    let Summary { definition, .. } = found(executions, place).await?;
+    let read = executions.read(move |journal| journal.definition(definition)).await?;
+    let missing = || Refused::Unavailable("the definition with which the execution began is not in the journal".to_owned());
+    Ok(answer(StatusCode::OK, &json!({ "definition": read.ok_or_else(missing)?.source() })))
 }
 
 /// An execution in a list.

@@ -230,7 +230,7 @@ impl<'a, R: Runner> Running<'a, R> {
         async move {
             if task.purpose != Purpose::Work {
                 let space = store::space(workflow.reach.kv.as_ref())?;
-                return items::carry_out(space, &task).await.map_err(Unread::into_failure);
+                return Box::pin(items::carry_out(space, &task)).await.map_err(Unread::into_failure);
             }
             let StartTask { resource, input, .. } = task;
             match &*resource {

@@ -136,7 +136,7 @@ fn failures_say_what_was_expected_and_found() {
         ),
         (
             json!({ "mocks": { "Charge": { "return": 1 } }, "expect": { "status": "FAILED" } }),
-            vec!["the task of \"Pack\" (fn:pack) has no mock: add \"Pack\": {\"return\": ...} to \"mocks\""],
+            vec!["the task of \"Pack\" (fn:pack) at [0] has no mock: add \"Pack\": {\"return\": ...} to \"mocks\""],
         ),
         (
             json!({ "mocks": { "Charge": { "error": "Boom" } }, "expect": { "history": ["ExecutionStarted", "TaskStateEntered", "PassStateEntered"] } }),
@@ -271,7 +271,7 @@ fn files_are_refused_with_all_their_problems() {
             "{\"workflow\": 1,\n \"cases\": [\n  {\"name\": \"a\", \"expekt\": {}, \"seed\": -1}, 3]}",
             &[
                 "1:2: workflow: expected a string, found 1",
-                "3:3: cases[0]: the case expects nothing: it cannot fail; give \"expect\" with at least one of output, error, cause, status, elapsed_s, next, history, calls",
+                "3:3: cases[0]: the case expects nothing: it cannot fail; give \"expect\" with at least one of output, error, cause, status, elapsed_s, next, history, events, calls",
                 "3:17: cases[0].expekt: there is no such key here; did you mean \"expect\"?",
                 "3:31: cases[0].seed: expected a whole number from 0, found -1",
                 "3:44: cases[1]: expected an object, found 3",
@@ -280,7 +280,7 @@ fn files_are_refused_with_all_their_problems() {
         (
             r#"{"workflow": "w", "cases": [{"name": "a", "expect": {}}, {"name": "a", "expect": {"output": 1, "error": "E"}}]}"#,
             &[
-                "1:43: cases[0].expect: nothing is expected: the case cannot fail; give at least one of output, error, cause, status, elapsed_s, next, history, calls",
+                "1:43: cases[0].expect: nothing is expected: the case cannot fail; give at least one of output, error, cause, status, elapsed_s, next, history, events, calls",
                 "1:59: cases[1].name: another case is named \"a\"; rename one of them",
                 "1:96: cases[1].expect.error: an error beside an output; an execution gives one or the other: remove one of them",
             ],
@@ -290,9 +290,9 @@ fn files_are_refused_with_all_their_problems() {
             &[
                 "1:43: cases[0].name: the key occurs twice; rename or remove one of them",
                 "1:66: cases[0].mocks[\"A b\"]: the list of mocks is empty; give at least one, or remove the state",
-                "1:77: cases[0].mocks.B: the mock says nothing; give one of return, error, callback",
-                "1:86: cases[0].mocks.C: the mock says several things; give one of return, error, callback",
-                "1:139: cases[0].mocks.D[1]: the mock says nothing; give one of return, error, callback",
+                "1:77: cases[0].mocks.B: the mock says nothing; give one of return, error, callback, never",
+                "1:86: cases[0].mocks.C: the mock says several things; give one of return, error, callback, never",
+                "1:139: cases[0].mocks.D[1]: the mock says nothing; give one of return, error, callback, never",
                 "1:140: cases[0].mocks.D[1].retrun: there is no such key here; did you mean \"return\"?",
             ],
         ),
@@ -321,7 +321,7 @@ fn files_are_refused_with_all_their_problems() {
         (
             r#"{"workflow": "w", "cases": [{"name": "a", "expect": {"calls": {}}}]}"#,
             &[
-                "1:43: cases[0].expect: nothing is expected: the case cannot fail; give at least one of output, error, cause, status, elapsed_s, next, history, calls",
+                "1:43: cases[0].expect: nothing is expected: the case cannot fail; give at least one of output, error, cause, status, elapsed_s, next, history, events, calls",
             ],
         ),
     ];

@@ -124,7 +124,13 @@ impl OneArgs {
         self.of.path(&format!("/{}{below}", self.execution))
     }
 
-    fn get(&self, below: &str, more: &str) -> Asked {
+    /// The execution's name.
+    pub(in crate::cli) fn execution(&self) -> &str {
+        &self.execution
+    }
+
+    /// What the server tells of it.
+    pub(in crate::cli) fn get(&self, below: &str, more: &str) -> Asked {
         ask(&self.ask.door, Request::get(self.path(below) + more).body(Full::default()))
     }
 }

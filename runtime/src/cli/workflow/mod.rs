@@ -1,17 +1,19 @@
-//! `sledge workflow`: definitions of workflows, without a server; and their durable executions, in one (`executions`).
+//! `sledge workflow`: definitions of workflows, without a server; and their durable executions, in one (`executions`, `record`).
 
 mod executions;
+mod record;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use sledge_workflow::definition::Definition;
+use sledge_workflow::definition::{Definition, schema};
 use sledge_workflow::draw;
 use sledge_workflow::rehearse::{CaseResult, Suite};
 
 use self::executions::{CallbackArgs, ListArgs, OneArgs, QueuesArgs, StartArgs, StopArgs};
+use self::record::RecordArgs;
 use super::{FAILURE, fail, print_line, say};
 
 /// What is done with definitions.
@@ -23,6 +25,8 @@ pub(super) enum WorkflowCommand {
     Test(TestArgs),
     /// Draw a definition: as text, or as SVG
     Draw(DrawArgs),
+    /// Print a JSON Schema of definitions, for editors
+    Schema,
     /// Start a durable execution in a running server
     Start(StartArgs),
     /// List workflows, or the executions of one, the newest first
@@ -31,6 +35,8 @@ pub(super) enum WorkflowCommand {
     Show(OneArgs),
     /// Show what happened in an execution
     History(OneArgs),
+    /// Make a test of an execution that has ended: what its tasks answered becomes mocks, what happened is expected
+    Record(RecordArgs),
     /// Stop an execution
     Stop(StopArgs),
     /// Have an execution go on that failed, timed out or was stopped, where that happened
@@ -77,10 +83,12 @@ pub(super) fn workflow(command: &WorkflowCommand) -> ExitCode {
                 Err(Told) => FAILURE.into(),
             }
         }
+        WorkflowCommand::Schema => print_line(&format!("{:#}", schema())),
         WorkflowCommand::Start(args) => executions::start(args),
         WorkflowCommand::List(args) => executions::list(args),
         WorkflowCommand::Show(args) => executions::show(args),
         WorkflowCommand::History(args) => executions::history(args),
+        WorkflowCommand::Record(args) => record::record(args),
         WorkflowCommand::Stop(args) => executions::stop(args),
         WorkflowCommand::Redrive(args) => executions::redrive(args),
         WorkflowCommand::Queues(args) => executions::queues(args),

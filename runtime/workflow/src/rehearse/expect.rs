@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::difference::{differences, shown};
+use super::event::{self, Noteds, Wanted};
 use super::form::{Form, Node};
 use super::limits::AFTER_SECONDS_MAX;
 
@@ -20,6 +21,7 @@ pub(super) struct Expect {
     next: Option<Option<String>>,
     history: Option<Vec<String>>,
     calls: Vec<(String, u64)>,
+    events: Vec<(String, Vec<Wanted>)>,
     /// The states that it names, each with its path.
     pub(super) states: Vec<(String, String)>,
 }
@@ -39,12 +41,13 @@ pub(super) struct Ending {
 pub(super) struct Seen<'s> {
     pub(super) elapsed_ms: i64,
     pub(super) history: &'s [&'static str],
+    pub(super) events: &'s Noteds,
     pub(super) calls: &'s dyn Fn(&str) -> u64,
 }
 
 /// Reads `expect`; `alone` if the case is about one state.
 pub(super) fn read(form: &mut Form<'_>, node: &Node<'_>, alone: bool) -> Option<Expect> {
-    let known = ["output", "error", "cause", "status", "elapsed_s", "next", "history", "calls"];
+    let known = ["output", "error", "cause", "status", "elapsed_s", "next", "history", "events", "calls"];
     if !form.object(node, &known) {
         return None;
     }
@@ -62,8 +65,9 @@ pub(super) fn read(form: &mut Form<'_>, node: &Node<'_>, alone: bool) -> Option<
         }
     }
     read_states(form, node, alone, &mut expect);
-    let says =
-        known.iter().any(|key| node.get(key).is_some_and(|value| *key != "calls" || value.value != &serde_json::json!({})));
+    let says = known.iter().any(|key| {
+        node.get(key).is_some_and(|value| !matches!(*key, "calls" | "events") || value.value != &serde_json::json!({}))
+    });
     if !says {
         let help = format!("give at least one of {}", known.join(", "));
         form.report(&node.path, "nothing is expected: the case cannot fail", Some(help));
@@ -75,7 +79,7 @@ pub(super) fn read(form: &mut Form<'_>, node: &Node<'_>, alone: bool) -> Option<
     Some(expect)
 }
 
-/// `next`, `history` and `calls`: what is about states and events.
+/// `next`, `history`, `events` and `calls`: what is about states and events.
 fn read_states(form: &mut Form<'_>, node: &Node<'_>, alone: bool, expect: &mut Expect) {
     if let Some(next) = node.get("next") {
         if !alone {
@@ -99,6 +103,9 @@ fn read_states(form: &mut Form<'_>, node: &Node<'_>, alone: bool, expect: &mut E
             form.expected(&history, "an array of types of events");
         }
         expect.history = history.elements().map(|kind| form.string(&kind).map(str::to_owned)).collect();
+    }
+    if let Some(events) = node.get("events") {
+        expect.events = event::read(form, &events, &mut expect.states);
     }
     if let Some(calls) = node.get("calls") {
         if !calls.value.is_object() {
@@ -126,6 +133,7 @@ impl Expect {
         if let Some(expected) = &self.history {
             out.extend(history(expected, seen.history));
         }
+        out.extend(event::compare(&self.events, seen.events));
         for (state, expected) in &self.calls {
             let found = (seen.calls)(state);
             if found != *expected {
@@ -141,7 +149,7 @@ impl Expect {
             if texts.is_empty() { String::new() } else { format!(": {}", texts.join(": ")) }
         };
         // A case that says nothing of a failure expects success: otherwise one that fails early would pass by what it has not done.
-        let silent = self.error.is_none() && self.cause.is_none() && self.history.is_none();
+        let silent = self.error.is_none() && self.cause.is_none() && self.history.is_none() && self.events.is_empty();
         let status = self.status.as_deref().or((silent || self.output.is_some()).then_some("SUCCEEDED"));
         if let Some(expected) = status.filter(|expected| *expected != ending.status) {
             out.push(format!("expected the status {expected}, found {}{}", ending.status, failed()));

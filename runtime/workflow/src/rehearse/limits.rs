@@ -1,7 +1,7 @@
 //! Limits of tests, in one place.
 
 /// Bytes of a test file.
-pub const SUITE_BYTES_MAX: usize = 4 << 20;
+pub const SUITE_BYTES_MAX: usize = 16 << 20;
 /// Cases of a test file.
 pub const CASES_MAX: usize = 10_000;
 /// Problems that are reported for one file: the first ones in the order of the text.
@@ -18,3 +18,9 @@ pub const VALUE_CHARS_MAX: usize = 120;
 pub const TRACE_CHARS_MAX: usize = 200;
 /// States that one message names.
 pub const NAMED_MAX: usize = 5;
+/// Branches and iterations of which differing events are told.
+pub const PLACES_TOLD_MAX: usize = 10;
+/// Signs of life of one mocked call. One that would give more is a mistake.
+pub const BEATS_MAX: i64 = 10_000;
+/// Numbers of branches and iterations in `at` of a mock: as deep as definitions nest.
+pub const POSITION_MAX: usize = crate::definition::limits::NESTING_MAX;

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::limits::VALUE_CHARS_MAX;
 
-/// Levels of which places are kept: `cases[0].mocks.State[0].callback.return` is the deepest one.
-const LEVELS: usize = 7;
+/// Levels of which places are kept: `cases[0].mocks.State.ItemReader[0].callback.return` is the deepest one.
+const LEVELS: usize = 8;
 
 /// The places of a text.
 #[derive(Debug)]

@@ -5,15 +5,35 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::branch::{Places, Told};
+use super::event::{Noted, Noteds, is_kept};
 use super::expect::{Ending, Seen};
 use super::limits::{NAMED_MAX, STEPS_MAX};
 use super::mock::{Answer, Reply};
 use super::suite::Case;
 use super::{CaseResult, trace};
+use crate::dataset;
 use crate::definition::Definition;
 use crate::machine::{
-    About, Action, Entry, Event, Execution, HistoryEvent, HistoryKind, Limits, Outcome, StartTask, TaskId, TimerId, step,
+    Action, Entry, Event, Execution, HistoryEvent, HistoryKind, Limits, Outcome, Purpose, StartTask, TaskId, TimerId, step,
 };
+
+/// How a case was played.
+pub(super) struct Played {
+    /// Why it has no end, otherwise.
+    pub(super) ending: Result<Ending, String>,
+    /// What happened, by branch and iteration.
+    pub(super) events: Noteds,
+    /// How often each state has asked for something.
+    pub(super) calls: HashMap<Arc<str>, usize>,
+}
+
+/// Plays a case, whatever it expects.
+pub(super) fn play(case: &Case, definition: &Definition) -> Played {
+    let mut player = Player::new(case, definition);
+    let ending = player.play();
+    Played { ending, events: player.events, calls: player.calls }
+}
 
 /// Runs a case whose states were checked.
 pub(super) fn run(case: &Case, definition: &Definition) -> CaseResult {
@@ -22,7 +42,10 @@ pub(super) fn run(case: &Case, definition: &Definition) -> CaseResult {
     let elapsed_ms = player.now_ms.saturating_sub(case.start_ms);
     let calls = |state: &str| player.calls.get(state).copied().unwrap_or(0) as u64;
     let problems = match ended {
-        Ok(ending) => case.expect.compare(&ending, &Seen { elapsed_ms, history: &player.history, calls: &calls }),
+        Ok(ending) => {
+            let seen = Seen { elapsed_ms, history: &player.history, events: &player.events, calls: &calls };
+            case.expect.compare(&ending, &seen)
+        }
         Err(problem) => vec![problem],
     };
     let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
@@ -46,9 +69,13 @@ struct Player<'c> {
     serial: u64,
     steps: usize,
     calls: HashMap<Arc<str>, usize>,
+    /// Calls that were answered, by state, purpose and position; without a position those that any reply has answered.
+    answered: HashMap<(Arc<str>, Purpose, Option<Vec<u32>>), usize>,
     /// Tasks that wait for callbacks that no mock gives.
     mute: HashMap<TaskId, Arc<str>>,
     history: Vec<&'static str>,
+    places: Places<'c>,
+    events: Noteds,
     trace: Vec<String>,
     /// Of a state alone: its output, when it was left.
     left: Option<Value>,
@@ -67,8 +94,11 @@ impl<'c> Player<'c> {
             serial: 0,
             steps: 0,
             calls: HashMap::new(),
+            answered: HashMap::new(),
             mute: HashMap::new(),
             history: Vec::new(),
+            places: Places::new(definition),
+            events: Noteds::new(),
             trace: Vec::new(),
             left: None,
             ending: None,
@@ -82,7 +112,8 @@ impl<'c> Player<'c> {
     fn play(&mut self) -> Result<Ending, String> {
         let (mut execution, mut event) = self.begin()?;
         if let Some(after_ms) = self.case.stop_after_ms {
-            self.push(after_ms, Coming::Event(Event::Stopped { error: None, cause: None }));
+            let (error, cause) = self.case.stop_reason.clone();
+            self.push(after_ms, Coming::Event(Event::Stopped { error, cause }));
         }
         let mut actions = VecDeque::new();
         loop {
@@ -117,14 +148,7 @@ impl<'c> Player<'c> {
     /// The execution and its first event.
     fn begin(&self) -> Result<(Execution, Event), String> {
         let case = self.case;
-        let about = About {
-            id: "execution:test".into(),
-            name: "test".into(),
-            role: "".into(),
-            machine_id: "workflow:test".into(),
-            machine_name: "test".into(),
-            token_prefix: "test.".into(),
-        };
+        let about = case.about.clone();
         let Some(name) = &case.state else {
             let execution = Execution::new(self.definition, about, Limits::default(), true);
             return Ok((execution, Event::Started { input: (*case.input).clone() }));
@@ -179,12 +203,27 @@ impl<'c> Player<'c> {
             return;
         }
         self.history.push(event.kind.name());
+        self.keep(event);
         self.trace.push(trace::line(event, self.case.start_ms));
         if let Some(state) = &self.case.state
             && is_exited(event.kind)
             && event.details.name.as_deref() == Some(state)
         {
             self.left = Some(event.details.output.as_deref().cloned().unwrap_or_default());
+        }
+    }
+
+    /// Keeps an event by its branch or iteration.
+    fn keep(&mut self, event: &HistoryEvent) {
+        let HistoryEvent { id, previous, kind, details, .. } = event;
+        let name = details.name.as_deref().or(details.state.as_deref());
+        let of_map = details.parameters.as_deref().is_some_and(is_of_map);
+        let told = Told { id: *id, previous: *previous, kind: *kind, name, index: details.index, of_map };
+        let place = self.places.of(told);
+        if is_kept(*kind) {
+            let state = details.name.clone().or_else(|| details.state.clone());
+            let noted = Noted { kind: kind.name(), state, output: details.output.clone() };
+            self.events.entry(place.name(self.definition)).or_default().push(noted);
         }
     }
 
@@ -209,22 +248,45 @@ impl<'c> Player<'c> {
         });
     }
 
-    /// Answers a task with its mock.
+    /// The mock's reply to a task.
+    fn reply(&mut self, start: &StartTask) -> Option<Reply> {
+        let (state, purpose) = (&start.state, start.purpose);
+        let mock = self.case.mocks.iter().find(|mock| mock.state == **state && mock.purpose == purpose)?;
+        let key = |position: Option<&[u32]>| (Arc::clone(state), purpose, position.map(<[u32]>::to_vec));
+        let answered = |position| self.answered.get(&key(position)).copied().unwrap_or(0);
+        let reply = mock.reply(&start.position, (answered(Some(&start.position)), answered(None)))?.clone();
+        let counted = key(reply.is_placed().then_some(&start.position));
+        *self.answered.entry(counted).or_default() += 1;
+        Some(reply)
+    }
+
+    /// Answers a task with its mock. Results of a Map are kept without one.
     fn answer(&mut self, start: &StartTask) -> Result<(), String> {
-        let state = &start.state;
-        let call = self.calls.entry(Arc::clone(state)).or_default();
-        let mock = self.case.mocks.iter().find(|mock| mock.state == **state);
-        let reply = mock.and_then(|mock| mock.reply(*call)).cloned();
-        *call += 1;
-        let Some(reply) = reply else {
-            let name = Value::from(&**state);
-            let form = if start.resource.has_callback() { "{\"callback\": {\"return\": ...}}" } else { "{\"return\": ...}" };
-            return Err(format!("the task of \"{state}\" ({}) has no mock: add {name}: {form} to \"mocks\"", start.resource));
+        let (state, task) = (&start.state, start.task);
+        if start.purpose != Purpose::Write {
+            *self.calls.entry(Arc::clone(state)).or_default() += 1;
+        }
+        let Some(reply) = self.reply(start) else {
+            return match (start.purpose, dataset::written(&start.input, usize::MAX)) {
+                (Purpose::Write, Ok(written)) => {
+                    self.push(0, Coming::Event(Event::TaskStarted { task }));
+                    self.push(0, Coming::Event(Event::TaskSucceeded { task, output: written.output }));
+                    Ok(())
+                }
+                _ => Err(unmocked(start)),
+            };
         };
-        let Reply { after_ms, answer } = reply;
-        let task = start.task;
+        let Reply { after_ms, beat_ms, answer, .. } = reply;
         self.push(0, Coming::Event(Event::TaskStarted { task }));
+        if let Some(beat_ms) = beat_ms {
+            let last_ms = after_ms.saturating_add(if let Answer::Callback(callback) = &answer { callback.after_ms } else { 0 });
+            // As many as the reader of the file has let through.
+            for number in 1..=last_ms / beat_ms.max(1) {
+                self.push(number.saturating_mul(beat_ms), Coming::Event(Event::Heartbeat { task }));
+            }
+        }
         match answer {
+            Answer::Never => drop(self.mute.insert(task, Arc::clone(state))),
             Answer::Error { error, cause } => {
                 let (error, cause) = (Some(error.into()), cause.map(Into::into));
                 self.push(after_ms, Coming::Event(Event::TaskFailed { task, error, cause }));
@@ -243,8 +305,8 @@ impl<'c> Player<'c> {
                     Answer::Error { error, cause } => {
                         Event::CallbackFailed { token, error: Some(error.into()), cause: cause.map(Into::into) }
                     }
-                    // The reader lets no callback lie in a callback.
-                    Answer::Callback(_) => return Ok(()),
+                    // The reader lets neither lie in a callback.
+                    Answer::Callback(_) | Answer::Never => return Ok(()),
                 };
                 self.push(after_ms.saturating_add(callback.after_ms), Coming::Event(event));
             }
@@ -266,6 +328,24 @@ impl<'c> Player<'c> {
             states.join(", ")
         )
     }
+}
+
+/// That a task has no mock, and what to add.
+fn unmocked(start: &StartTask) -> String {
+    let StartTask { state, resource, position, purpose, .. } = start;
+    let name = Value::from(&**state);
+    let form = match purpose {
+        Purpose::Read => "{\"ItemReader\": {\"return\": [...]}}",
+        _ if resource.has_callback() => "{\"callback\": {\"return\": ...}}",
+        _ => "{\"return\": ...}",
+    };
+    let at = if position.is_empty() { String::new() } else { format!(" at {position:?}") };
+    format!("the task of \"{state}\" ({resource}){at} has no mock: add {name}: {form} to \"mocks\"")
+}
+
+/// Whether those are the parameters of an ItemReader or a ResultWriter.
+pub(super) fn is_of_map(parameters: &Value) -> bool {
+    parameters["ReaderConfig"].is_object() || (parameters["WriterConfig"].is_object() && parameters["MapRunArn"].is_string())
 }
 
 const fn is_entered(kind: HistoryKind) -> bool {

@@ -14,6 +14,7 @@ use super::problem::Problem;
 use super::{CaseResult, play};
 use crate::data::Timestamp;
 use crate::definition::{Definition, Kind};
+use crate::machine::{About, Purpose};
 
 /// Random numbers of a case begin with this, where `seed` is not given.
 const SEED: u64 = 1;
@@ -40,6 +41,10 @@ pub(super) struct Case {
     pub(super) state: Option<String>,
     pub(super) variables: Map<String, Value>,
     pub(super) stop_after_ms: Option<i64>,
+    /// The error and the cause with which it is stopped.
+    pub(super) stop_reason: (Option<Arc<str>>, Option<Arc<str>>),
+    /// What the execution is called.
+    pub(super) about: About,
     pub(super) expect: Expect,
 }
 
@@ -89,6 +94,11 @@ impl Suite {
         self.cases.iter().map(|case| case.name.as_str())
     }
 
+    /// The case of a file that has one.
+    pub(super) fn only_case(&self) -> Option<&Case> {
+        if let [case] = &*self.cases { Some(case) } else { None }
+    }
+
     /// States that the file names and the definition has not, and mocks of states that ask for nothing; empty if there are none. [`run`](Self::run) tells them as
     /// problems of their cases.
     #[must_use]
@@ -134,15 +144,20 @@ fn check(form: &mut Form<'_>, case: &Case, definition: &Definition) {
     let mocked: Vec<_> = case.mocks.iter().map(|mock| (mock, known(&mock.path, &mock.state))).collect();
     for (mock, state) in mocked {
         let Some(state) = state else { continue };
-        let (asks, waits) = match &state.kind {
-            Kind::Task(task) => (true, task.resource.has_callback()),
-            Kind::Map(map) => (map.reader.is_some() || map.writer.is_some(), false),
+        let (asks, waits) = match (&state.kind, mock.purpose) {
+            (Kind::Task(task), Purpose::Work) => (true, task.resource.has_callback()),
+            (Kind::Map(map), Purpose::Read) => (map.reader.is_some(), false),
+            (Kind::Map(map), Purpose::Write) => (map.writer.is_some(), false),
             _ => (false, false),
         };
         if !asks {
             let message =
                 format!("the state \"{}\" asks for nothing that could be mocked: it is a {}", mock.state, state.kind.name());
-            form.report(&mock.path, message, Some("remove the mock".to_owned()));
+            let help = match &state.kind {
+                Kind::Map(map) if map.reader.is_some() && mock.purpose == Purpose::Work => "write {\"ItemReader\": ...}",
+                _ => "remove the mock",
+            };
+            form.report(&mock.path, message, Some(help.to_owned()));
         } else if mock.has_callback() && !waits {
             let message = format!("the task of \"{}\" does not wait for a callback", mock.state);
             let help = "use \"return\" or \"error\" alone, or a resource with .waitForTaskToken";
@@ -199,7 +214,21 @@ fn cases(form: &mut Form<'_>, root: &Node<'_>) -> Vec<Case> {
 
 /// Reads one case. None if it cannot be run; a problem says why.
 fn case(form: &mut Form<'_>, node: &Node<'_>) -> Option<Case> {
-    let known = ["name", "comment", "input", "mocks", "start", "seed", "state", "variables", "stop_after_s", "expect"];
+    let known = [
+        "name",
+        "comment",
+        "input",
+        "mocks",
+        "start",
+        "seed",
+        "state",
+        "variables",
+        "stop_after_s",
+        "stop_error",
+        "stop_cause",
+        "context",
+        "expect",
+    ];
     if !form.object(node, &known) {
         return None;
     }
@@ -224,10 +253,14 @@ fn case(form: &mut Form<'_>, node: &Node<'_>) -> Option<Case> {
     let state = node.get("state").and_then(|state| form.string(&state).map(str::to_owned));
     let variables = variables(form, node);
     let stop_after_ms = node.get("stop_after_s").and_then(|stop| form.seconds_ms(&stop, AFTER_SECONDS_MAX));
+    let text = |form: &mut Form<'_>, key| node.get(key).and_then(|node| form.string(&node).map(Arc::from));
+    let stop_reason = (text(form, "stop_error"), text(form, "stop_cause"));
+    let about = about(form, node);
     let mocks = node.get("mocks").map(|mocks| mock::read(form, &mocks)).unwrap_or_default();
     let expect = match node.get("expect") {
         None => {
-            let help = "give \"expect\" with at least one of output, error, cause, status, elapsed_s, next, history, calls";
+            let help =
+                "give \"expect\" with at least one of output, error, cause, status, elapsed_s, next, history, events, calls";
             form.report(&node.path, "the case expects nothing: it cannot fail", Some(help.to_owned()));
             None
         }
@@ -244,8 +277,36 @@ fn case(form: &mut Form<'_>, node: &Node<'_>) -> Option<Case> {
         state,
         variables,
         stop_after_ms,
+        stop_reason,
+        about,
         expect: expect?,
     })
+}
+
+/// `context`: what the execution, its role and its workflow are called in the context object.
+fn about(form: &mut Form<'_>, node: &Node<'_>) -> About {
+    let mut about = About {
+        id: "execution:test".into(),
+        name: "test".into(),
+        role: "".into(),
+        machine_id: "workflow:test".into(),
+        machine_name: "test".into(),
+        token_prefix: "test.".into(),
+    };
+    let Some(context) = node.get("context") else { return about };
+    form.object(&context, &["execution_id", "execution", "role", "workflow_id", "workflow"]);
+    for (key, place) in [
+        ("execution_id", &mut about.id),
+        ("execution", &mut about.name),
+        ("role", &mut about.role),
+        ("workflow_id", &mut about.machine_id),
+        ("workflow", &mut about.machine_name),
+    ] {
+        if let Some(text) = context.get(key).and_then(|node| form.string(&node).map(Arc::from)) {
+            *place = text;
+        }
+    }
+    about
 }
 
 fn variables(form: &mut Form<'_>, node: &Node<'_>) -> Map<String, Value> {
