@@ -136,6 +136,33 @@ fn a_map_reads_its_items_from_the_store_and_writes_its_results_there() {
 }
 
 #[test]
+fn executions_are_paused_and_restarted_from_the_command_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let slow =
+        machine("W", &json!({ "W": { "Type": "Wait", "Seconds": 1, "Next": "F f" }, "F f": { "Type": "Fail", "Error": "No" } }));
+    let server = serve(folder.path(), &[("slow", slow)]);
+    assert_eq!(printed(&server, &["workflow", "pause", "slow"]), "slow is paused");
+    assert!(printed(&server, &["workflow", "list"]).contains("true"));
+    assert_eq!(start(&server, "/slow?name=one", &json!({})).status, 202);
+    assert!(printed(&server, &["workflow", "list", "slow"]).contains("RUNNING (paused)"));
+    assert!(printed(&server, &["workflow", "show", "slow", "one"]).contains("\"paused\": true"));
+    assert_eq!(printed(&server, &["workflow", "resume", "slow"]), "slow goes on");
+    assert_eq!(wait_for_end(&server, "slow", "one")["error"], "No");
+    assert_eq!(printed(&server, &["workflow", "restart", "slow", "one", "--from", "F f"]), "one goes on");
+    let ended = wait_for_end(&server, "slow", "one");
+    assert_eq!((&ended["status"], &ended["redrives"]), (&json!("FAILED"), &json!(1)));
+    for (arguments, words) in [
+        (&["workflow", "restart", "slow", "one", "--from", "X"][..], "give an input"),
+        (&["workflow", "pause", "slow", "one"], "the execution has ended"),
+        (&["workflow", "pause", "none"], "there is no workflow of that name"),
+    ] {
+        let done = sledge(&server, arguments);
+        assert!(done.code() == 1 && done.stderr.contains(words), "{arguments:?}: {done:?}");
+    }
+    server.stop();
+}
+
+#[test]
 fn editors_have_a_schema() {
     let done = process::run(&mut sledge_command(&["workflow", "schema"]), b"", TIME_MAX);
     let schema: Value = serde_json::from_str(&done.text()).expect("JSON");

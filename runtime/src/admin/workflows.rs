@@ -10,6 +10,9 @@
 //! | `GET /workflows/NAME/executions/EXECUTION/definition` | the definition with which it runs: `{"definition": TEXT}` |
 //! | `POST /workflows/NAME/executions/EXECUTION/stop` | stops it; the body may be `{"error": ..., "cause": ...}` |
 //! | `POST /workflows/NAME/executions/EXECUTION/redrive` | has it go on where it failed |
+//! | `POST /workflows/NAME/executions/EXECUTION/restart?from=STATE` | has it go on at that state, with the body as the state's input; without a body with the input that it had last |
+//! | `POST /workflows/NAME/executions/EXECUTION/pause`, `.../resume` | pauses it, or lets it go on |
+//! | `POST /workflows/NAME/pause`, `.../resume` | pauses the workflow with all its executions and those that begin, or lets them go on |
 //! | `GET /workflows/NAME/queues` | where the workflow has limits: what runs and waits, by key, those with the longest queues first |
 //! | `POST /callbacks` | the answer of a task that waits for it: `{"token": ..., "output": ...}`, `{"token": ..., "error": ..., "cause": ...}`, or `{"token": ...}` as a sign of life |
 //!
@@ -85,16 +88,13 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
         (["workflows", workflow, "executions", name, "definition"], &Method::GET) => {
             definition(&executions, place(workflow, name)).await
         }
-        (["workflows", workflow, "executions", name, "stop"], &Method::POST) => {
-            let place = place(workflow, name);
-            let Reason { error, cause } = read(body(request).await?.unwrap_or_else(|| json!({})))?;
-            let summary = executions.stop(place.clone(), error, cause).await?;
-            Ok(answer(StatusCode::OK, &described(&place, &summary)))
-        }
-        (["workflows", workflow, "executions", name, "redrive"], &Method::POST) => {
-            let place = place(workflow, name);
-            let summary = executions.redrive(place.clone()).await?;
-            Ok(answer(StatusCode::ACCEPTED, &described(&place, &summary)))
+        (
+            ["workflows", workflow, "executions", name, verb @ ("stop" | "redrive" | "restart" | "pause" | "resume")],
+            &Method::POST,
+        ) => steered(&executions, place(workflow, name), verb, request).await,
+        (["workflows", workflow, verb @ ("pause" | "resume")], &Method::POST) => {
+            executions.pause_all(tenant, (*workflow).into(), *verb == "pause").await?;
+            Ok(answer(StatusCode::ACCEPTED, &json!({ "workflow": workflow, "paused": *verb == "pause" })))
         }
         (["workflows", workflow, "queues"], &Method::GET) => {
             let queues = executions.queues(tenant, (*workflow).into()).await?;
@@ -119,9 +119,33 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
         ) => {
             Ok(not_allowed("GET"))
         }
-        (["workflows", _, "executions", _, "stop" | "redrive"] | ["callbacks"], _) => Ok(not_allowed("POST")),
+        (
+            ["workflows", _, "executions", _, "stop" | "redrive" | "restart" | "pause" | "resume"]
+            | ["workflows", _, "pause" | "resume"]
+            | ["callbacks"],
+            _,
+        ) => Ok(not_allowed("POST")),
         _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {}", awsm_abi::text::line(&path)))),
     }
+}
+
+/// Has something done to an execution, and tells what it is then.
+async fn steered(executions: &Executions, place: Place, verb: &str, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    let from = option(request.uri().query(), "from").map(decoded);
+    let (status, summary) = match verb {
+        "stop" => {
+            let Reason { error, cause } = read(body(request).await?.unwrap_or_else(|| json!({})))?;
+            (StatusCode::OK, executions.stop(place.clone(), error, cause).await?)
+        }
+        "redrive" => (StatusCode::ACCEPTED, executions.redrive(place.clone()).await?),
+        "restart" => {
+            let missing = || Refusal(StatusCode::BAD_REQUEST, "from: give the name of a state".to_owned());
+            let state = from.ok_or_else(missing)?;
+            (StatusCode::ACCEPTED, executions.restart(place.clone(), state, body(request).await?).await?)
+        }
+        _ => (StatusCode::OK, executions.pause(place.clone(), verb == "pause").await?),
+    };
+    Ok(answer(status, &described(&place, &summary)))
 }
 
 /// Why an execution ends.
@@ -223,7 +247,7 @@ async fn definition(executions: &Executions, place: Place) -> Result<Answer, Ref
 
 /// An execution in a list.
 fn brief(place: &Place, summary: &Summary) -> Value {
-    json!({
+    let mut brief = json!({
         "name": &*place.name,
         "workflow": &*place.workflow,
         "arn": name_of(place),
@@ -231,7 +255,16 @@ fn brief(place: &Place, summary: &Summary) -> Value {
         "started_ms": summary.started_ms,
         "stopped_ms": summary.stopped_ms,
         "redrives": summary.redrives,
-    })
+    });
+    if summary.paused {
+        brief["paused"] = true.into();
+    }
+    brief
+}
+
+/// A text of a query, in which `%20` and so on stand for bytes.
+fn decoded(text: &str) -> Arc<str> {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into()
 }
 
 /// One execution.
@@ -253,7 +286,9 @@ impl From<Refused> for Refusal {
     fn from(refused: Refused) -> Refusal {
         let status = match &refused {
             Refused::NoWorkflow | Refused::NoExecution | Refused::NoTask => StatusCode::NOT_FOUND,
-            Refused::Exists { .. } | Refused::NotRedrivable(_) | Refused::Quarantined(_) => StatusCode::CONFLICT,
+            Refused::Exists { .. } | Refused::NotRedrivable(_) | Refused::Impossible(_) | Refused::Quarantined(_) => {
+                StatusCode::CONFLICT
+            }
             Refused::Name | Refused::InputTooLarge(_) | Refused::Key(_) => StatusCode::BAD_REQUEST,
             Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Refused::Unavailable(_) | Refused::Stopping => StatusCode::SERVICE_UNAVAILABLE,

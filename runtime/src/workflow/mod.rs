@@ -196,6 +196,9 @@ pub struct Info {
     pub kind: WorkflowKind,
     /// Where clients start it.
     pub route: String,
+    /// Whether its executions are paused.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
     /// Why it is not served, if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -213,7 +216,8 @@ impl Workflow {
     pub fn info(&self) -> Info {
         let WorkflowConfig { name, tenant, kind, .. } = &self.config;
         let problem = self.problem().map(str::to_owned);
-        Info { name: name.clone(), tenant: tenant.clone(), kind: *kind, route: self.config.route(), problem }
+        let paused = self.executions().is_some_and(|executions| executions.is_paused(tenant, name));
+        Info { name: name.clone(), tenant: tenant.clone(), kind: *kind, route: self.config.route(), paused, problem }
     }
 
     /// One with that definition, or that is not served since it has none.

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::{Action, Event, Execution, Limits, Outcome, Status, TaskId, TimerId, step};
 
+/// Events that come in a pause of their own.
+const STEPS: usize = 500;
+
 /// One execution, stepped by hand.
 struct One {
     definition: Arc<Definition>,
@@ -134,6 +137,19 @@ fn pauses_change_nothing_but_time() {
         paused.step(Event::Started { input: json!([1, { "a": 2 }]) });
         assert!(paused.tasks().is_empty() && paused.outcome().is_none());
         paused.step(Event::Resumed);
+        for _ in 0..STEPS {
+            if paused.outcome().is_some() || paused.is_idle() {
+                break;
+            }
+            // Whatever comes, comes in a pause.
+            paused.step(Event::Paused);
+            let begun = paused.tasks().len();
+            paused = paused.turn();
+            assert_eq!(paused.tasks().len(), begun, "SEED={seed}: nothing begins");
+            if paused.outcome().is_none() {
+                paused.step(Event::Resumed);
+            }
+        }
         let paused = paused.go_on();
         if plain.outcome.is_some() {
             ended += 1;

@@ -59,6 +59,7 @@ pub(super) fn of(refused: &Refused, subject: Subject<'_>) -> ApiError {
         Refused::NoExecution => of_execution(ApiError::execution_does_not_exist),
         Refused::NotRedrivable(why) => ApiError::execution_not_redrivable(&format!("Execution cannot be redriven: {why}")),
         // Whether the task has ended, or was never there, or is of another tenant.
+        Refused::Impossible(why) => ApiError::execution_not_redrivable(why),
         Refused::NoTask => ApiError::task_timed_out(),
         Refused::Unavailable(_) | Refused::Stopping => {
             tracing::warn!(%refused, "executions are not available to clients of the API of AWS Step Functions");

@@ -1,4 +1,4 @@
-//! `sledge workflow start`, `list`, `show`, `history`, `stop`, `redrive`, `queues`, `callback`: durable executions, at the admin API of a running server.
+//! `sledge workflow start`, `list`, `show`, `history`, `stop`, `redrive`, `restart`, `pause`, `resume`, `queues`, `callback`: durable executions, at the admin API of a running server.
 
 use std::io::Read as _;
 use std::process::ExitCode;
@@ -87,6 +87,28 @@ pub(in crate::cli) struct StopArgs {
 pub(in crate::cli) struct QueuesArgs {
     #[command(flatten)]
     of: Of,
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RestartArgs {
+    #[command(flatten)]
+    one: OneArgs,
+    /// The state at which it goes on
+    #[arg(long, value_name = "STATE")]
+    from: String,
+    /// The state's input, in JSON; `@FILE` reads a file, `-` standard input [default: the one that it had last]
+    #[arg(long)]
+    input: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PauseArgs {
+    #[command(flatten)]
+    of: Of,
+    /// The execution's name [default: all of the workflow, and those that begin]
+    execution: Option<String>,
     #[command(flatten)]
     ask: AskArgs,
 }
@@ -187,9 +209,9 @@ pub(super) fn list(args: &ListArgs) -> ExitCode {
     let ListArgs { workflow, tenant, status, max, ask: AskArgs { json, door } } = args;
     let Some(workflow) = workflow else {
         let all = ask(door, Request::get("/workflows").body(Full::default()));
-        return done(
-            all.map(|all| if *json { all.to_string() } else { table(&all, ["name", "tenant", "type", "route", "problem"]) }),
-        );
+        return done(all.map(|all| {
+            if *json { all.to_string() } else { table(&all, ["name", "tenant", "type", "route", "paused", "problem"]) }
+        }));
     };
     let status = status.as_ref().map(|status| format!("&status={status}")).unwrap_or_default();
     let path = format!("/workflows/{workflow}/executions?tenant={tenant}&max={max}{status}");
@@ -199,6 +221,9 @@ pub(super) fn list(args: &ListArgs) -> ExitCode {
             return found.to_string();
         }
         for execution in found["executions"].as_array_mut().into_iter().flatten() {
+            if execution["paused"] == true {
+                execution["status"] = "RUNNING (paused)".into();
+            }
             execution["started"] = time(&execution["started_ms"]);
             execution["stopped"] = time(&execution["stopped_ms"]);
         }
@@ -268,6 +293,29 @@ pub(super) fn redrive(one: &OneArgs) -> ExitCode {
 pub(super) fn queues(QueuesArgs { of, ask: AskArgs { json, door } }: &QueuesArgs) -> ExitCode {
     let found = ask(door, Request::get(format!("/workflows/{}/queues?tenant={}", of.workflow, of.tenant)).body(Full::default()));
     done(found.map(|found| if *json { found.to_string() } else { table(&found["queues"], ["key", "running", "queued"]) }))
+}
+
+pub(super) fn restart(RestartArgs { one, from, input }: &RestartArgs) -> ExitCode {
+    let from = percent_encoding::utf8_percent_encode(from, percent_encoding::NON_ALPHANUMERIC);
+    let body = match input.as_deref().map(document).transpose() {
+        Ok(input) => input.map(|input| input.to_string()).unwrap_or_default(),
+        Err(error) => return fail(error),
+    };
+    let path = format!("{}&from={from}", one.path("/restart"));
+    let driven = ask(&one.ask.door, Request::post(path).body(Full::from(body)));
+    done(driven.map(|driven| if one.ask.json { driven.to_string() } else { format!("{} goes on", one.execution) }))
+}
+
+/// Pauses an execution or a workflow, or lets it go on.
+pub(super) fn pause(PauseArgs { of, execution, ask: AskArgs { json, door } }: &PauseArgs, paused: bool) -> ExitCode {
+    let verb = if paused { "pause" } else { "resume" };
+    let (name, path) = match execution {
+        Some(name) => (name, of.path(&format!("/{name}/{verb}"))),
+        None => (&of.workflow, format!("/workflows/{}/{verb}?tenant={}", of.workflow, of.tenant)),
+    };
+    let told = post(door, path, &Value::Null);
+    let word = if paused { "is paused" } else { "goes on" };
+    done(told.map(|told| if *json { told.to_string() } else { format!("{name} {word}") }))
 }
 
 pub(super) fn callback(args: &CallbackArgs) -> ExitCode {

@@ -12,7 +12,7 @@ use sledge_workflow::definition::{Definition, schema};
 use sledge_workflow::draw;
 use sledge_workflow::rehearse::{CaseResult, Suite};
 
-use self::executions::{CallbackArgs, ListArgs, OneArgs, QueuesArgs, StartArgs, StopArgs};
+use self::executions::{CallbackArgs, ListArgs, OneArgs, PauseArgs, QueuesArgs, RestartArgs, StartArgs, StopArgs};
 use self::record::RecordArgs;
 use super::{FAILURE, fail, print_line, say};
 
@@ -41,6 +41,12 @@ pub(super) enum WorkflowCommand {
     Stop(StopArgs),
     /// Have an execution go on that failed, timed out or was stopped, where that happened
     Redrive(OneArgs),
+    /// Have an execution go on that failed, timed out or was stopped, at a state of its top level
+    Restart(RestartArgs),
+    /// Pause an execution, or a workflow with all of its executions: nothing begins, and no timer fires, until it is resumed
+    Pause(PauseArgs),
+    /// Let an execution go on that was paused, or a workflow with all of its executions
+    Resume(PauseArgs),
     /// List what runs and waits of a workflow with limits, by key
     Queues(QueuesArgs),
     /// Answer a task that waits for its callback (.waitForTaskToken)
@@ -91,6 +97,9 @@ pub(super) fn workflow(command: &WorkflowCommand) -> ExitCode {
         WorkflowCommand::Record(args) => record::record(args),
         WorkflowCommand::Stop(args) => executions::stop(args),
         WorkflowCommand::Redrive(args) => executions::redrive(args),
+        WorkflowCommand::Restart(args) => executions::restart(args),
+        WorkflowCommand::Pause(args) => executions::pause(args, true),
+        WorkflowCommand::Resume(args) => executions::pause(args, false),
         WorkflowCommand::Queues(args) => executions::queues(args),
         WorkflowCommand::Callback(args) => executions::callback(args),
     }

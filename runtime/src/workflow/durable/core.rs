@@ -193,6 +193,7 @@ impl<R: Runner + 'static> Core<R> {
             let mut found = Vec::new();
             let read = self.journal().last_id().and_then(|last| {
                 self.kept.set(self.journal().kept()?);
+                self.read_paused()?;
                 self.journal().each_checkpoint(|id, glance| {
                     if !glance.has_ended {
                         found.push((id, glance));
@@ -228,6 +229,7 @@ impl<R: Runner + 'static> Core<R> {
     }
 
     async fn answer(self: Rc<Self>, message: Message) {
+        let Some(message) = self.steer(message).await else { return };
         // Clients that have gone need no answer.
         match message {
             Message::Start { workflow, name, input, answer } => {
@@ -260,6 +262,7 @@ impl<R: Runner + 'static> Core<R> {
                 drop(answer.send(ended));
             }
             Message::Queues { tenant, workflow, answer } => drop(answer.send(Ok(self.queues.of(&(tenant, workflow))))),
+            Message::Restart { .. } | Message::Pause { .. } | Message::PauseAll { .. } => {}
         }
     }
 
@@ -308,10 +311,13 @@ impl<R: Runner + 'static> Core<R> {
         self.definitions.borrow_mut().insert(definition.fingerprint(), Arc::clone(&definition));
         let (key, may_begin) = self.admit(workflow, &input)?;
         let origin = Origin { id, place: place.clone(), workflow: Arc::clone(workflow), definition, parent, key: key.clone() };
-        let live = Live::new(self, origin);
+        let mut live = Live::new(self, origin);
         if !may_begin {
             let summary = self.queue(&live, input).await?;
             return Ok(Started { place, summary });
+        }
+        if self.executions.is_paused(&place.tenant, &place.workflow) {
+            live.begin_paused();
         }
         let (answer, begun) = oneshot::channel();
         self.spawn(live, Said { event: Event::Started { input }, answer: Some(answer) });
@@ -406,6 +412,11 @@ impl<R: Runner + 'static> Core<R> {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Whether an execution of that workflow is being started.
+    pub(super) fn is_starting(&self, tenant: &str, workflow: &str) -> bool {
+        self.starting.borrow().iter().any(|place| &*place.tenant == tenant && &*place.workflow == workflow)
     }
 
     /// Waits until an execution that is that has ended.

@@ -7,6 +7,7 @@
 //!   L tenant workflow !started !id     -> its name: all of a workflow, the newest first
 //!   S tenant workflow status !started !id -> its name: the same by status
 //!   F expires id                       -> its place: what is removed when
+//!   P tenant workflow                  -> nothing: the workflow is paused
 //!   T tenant schedule                  -> when the schedule has started something last
 //!   D fingerprint                      -> a definition with which executions began
 //! ```
@@ -31,6 +32,8 @@ use crate::kv::{KvError, Order, Record, Records};
 
 /// Events that one answer gives.
 pub const EVENTS_MAX: usize = 1_000;
+/// Bytes of events after which an answer ends: items that a Map has read are in its history, and large.
+pub const EVENTS_BYTES_MAX: usize = 8 << 20;
 /// Executions that one answer gives.
 pub const LISTED_MAX: usize = 1_000;
 
@@ -42,6 +45,7 @@ const BY_STATUS: u8 = b'S';
 const EXPIRIES: u8 = b'F';
 const DEFINITIONS: u8 = b'D';
 const SCHEDULES: u8 = b'T';
+const PAUSED: u8 = b'P';
 
 /// Where an execution is found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -80,6 +84,9 @@ pub struct Summary {
     /// When it is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<i64>,
+    /// Whether it is paused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
     /// How often it was redriven.
     #[serde(default)]
     pub redrives: u32,
@@ -118,6 +125,7 @@ impl Summary {
             started_ms: now_ms,
             stopped_ms: None,
             expires_ms: None,
+            paused: false,
             redrives: 0,
             redriven_ms: None,
             input: Arc::new(input),
@@ -364,6 +372,17 @@ pub(super) fn ended(place: &Place, summary: &Summary, before: Status) -> Vec<Rec
     records
 }
 
+/// What an execution is, where nothing of it has changed by which it is found.
+pub(super) fn changed(place: &Place, summary: &Summary) -> Record {
+    Record::put(summary_key(place), json(summary))
+}
+
+/// Whether a workflow is paused.
+pub(super) fn paused(tenant: &str, workflow: &str, paused: bool) -> Record {
+    let key = of_workflow(PAUSED, tenant, workflow);
+    if paused { Record::put(key, Bytes::new()) } else { Record::remove(key) }
+}
+
 /// A definition, to be found by its fingerprint.
 pub(super) fn definition(definition: &Definition) -> Record {
     let source = Bytes::copy_from_slice(definition.source().as_bytes());
@@ -505,6 +524,23 @@ impl Journal {
         serde_json::from_slice(&found).map(Some).map_err(|error| damaged(name, &error))
     }
 
+    /// Tenants and names of the workflows that are paused.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn paused_workflows(&self) -> Result<Vec<(Arc<str>, Arc<str>)>, KvError> {
+        let mut found = Vec::new();
+        self.all(&Key::new(PAUSED), |key, _| {
+            let mut names = key.get(1..).unwrap_or_default().split(|byte| *byte == 0);
+            let mut name = || names.next().and_then(|name| std::str::from_utf8(name).ok()).map(Arc::from);
+            if let (Some(tenant), Some(workflow)) = (name(), name()) {
+                found.push((tenant, workflow));
+            }
+            true
+        })?;
+        Ok(found)
+    }
+
     /// Calls `with` with the number of each execution that has a checkpoint, and what the head of that says.
     ///
     /// # Errors
@@ -594,7 +630,8 @@ impl Journal {
             (Order::Rising, Some(behind)) => number > behind,
             (Order::Falling, Some(behind)) => number < behind,
         };
-        let (max, mut events, mut next, mut failed) = (max.clamp(1, EVENTS_MAX), Vec::new(), None, None);
+        let (max, mut bytes, mut events) = (max.clamp(1, EVENTS_MAX), 0, Vec::new());
+        let (mut next, mut failed) = (None, None);
         let mut last_taken = None;
         let bounds = (Bound::Included(&*first), Bound::Included(&*last));
         self.records.scan(bounds, order, |key, value| {
@@ -612,11 +649,12 @@ impl Journal {
                 numbered.reverse();
             }
             for (number, event) in numbered {
-                if events.len() == max {
+                if events.len() == max || bytes >= EVENTS_BYTES_MAX {
                     next = last_taken;
                     return false;
                 }
                 last_taken = Some(number);
+                bytes += event.get().len();
                 events.push(event);
             }
             true

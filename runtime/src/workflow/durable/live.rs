@@ -171,6 +171,11 @@ impl<R: Runner + 'static> Live<R> {
         journal::checkpoint(*id, &standing)
     }
 
+    /// It waits as soon as it has begun: its workflow is paused.
+    pub(super) fn begin_paused(&mut self) {
+        step(&self.definition, &mut self.state.machine, Event::Paused, express::now_ms(), &mut random, &mut Vec::new());
+    }
+
     /// Whether there is nothing more to do, unless it is redriven.
     pub(super) fn has_ended(&self) -> bool {
         !matches!(self.state.machine.status(), Status::New | Status::Running)
@@ -216,20 +221,23 @@ impl<R: Runner + 'static> Live<R> {
 
     /// Something from outside.
     async fn told(&mut self, Said { event, answer }: Said) -> bool {
-        let is_wanted = match &event {
+        let refused = match &event {
             Event::CallbackSucceeded { token, .. } | Event::CallbackFailed { token, .. } | Event::CallbackHeartbeat { token } => {
-                self.state.machine.waits_for_callback(token)
+                (!self.state.machine.waits_for_callback(token)).then_some(Refused::NoTask)
             }
-            _ => true,
+            Event::Restarted { state, input } => {
+                let cannot = self.state.machine.restartable(&self.definition, state, input).err();
+                cannot.map(|why| Refused::Impossible(why.to_string()))
+            }
+            _ => None,
         };
         let is_first = self.state.machine.status() == Status::New;
-        let result = if is_wanted {
-            match self.turn(vec![(express::now_ms(), event)], None, is_first).await {
+        let result = match refused {
+            None => match self.turn(vec![(express::now_ms(), event)], None, is_first).await {
                 Turn::Not(error) => Err(Refused::from(error)),
                 _ => Ok(()),
-            }
-        } else {
-            Err(Refused::NoTask)
+            },
+            Some(refused) => Err(refused),
         };
         let has_begun = !is_first || result.is_ok();
         if let Some(answer) = answer {
@@ -373,11 +381,13 @@ impl<R: Runner + 'static> Live<R> {
         let is_redriven = !begins && self.has_gone_on(before, plan);
         let mut records: Vec<Record> = journal::history(*id, &plan.history).into_iter().collect();
         let mut summary = None;
-        if begins || is_redriven || plan.outcome.is_some() {
+        let is_paused = machine.is_paused();
+        let pauses = before.machine.is_paused() != is_paused;
+        if begins || is_redriven || pauses || plan.outcome.is_some() {
             let known = if begins && !self.was_queued { None } else { core.journal().summary(place)? };
             let new = || Summary::new(*id, definition, machine, *parent);
             let mut now = known.clone().unwrap_or_else(new);
-            now.status = Status::Running;
+            (now.status, now.paused) = (Status::Running, is_paused);
             if begins && !core.has_written(definition) {
                 records.push(journal::definition(definition));
             }
@@ -393,6 +403,9 @@ impl<R: Runner + 'static> Live<R> {
             }
             if plan.outcome.is_some() {
                 records.extend(journal::ended(place, &now, Status::Running));
+            }
+            if pauses {
+                records.push(journal::changed(place, &now));
             }
             summary = Some(now);
         }
@@ -438,15 +451,22 @@ impl<R: Runner + 'static> Live<R> {
             }
             task::stop_child(&self.core, &self.workflow, self.id, &start);
         }
-        plan.begin.into_iter().for_each(|task| self.begin(task));
+        if before.machine.is_paused() {
+            // Of those that ran before the pause, too, which may have been given up with the server.
+            let all: Vec<_> = self.state.tasks.keys().filter(|task| !self.given_up.contains_key(*task)).copied().collect();
+            all.into_iter().for_each(|task| self.begin(task));
+        } else {
+            plan.begin.into_iter().for_each(|task| self.begin(task));
+        }
         if let Some(summary) = summary.filter(|_| plan.outcome.is_some()) {
             self.core.ended(&self.place, self.key.as_ref(), &summary);
         }
     }
 
-    /// Begins a task, if it is still to be carried out. Where the server stops, it is carried out when there is one again.
+    /// Begins a task, if it is still to be carried out and the execution is not paused. Where the server stops, it is carried out when there is one again.
     fn begin(&mut self, task: TaskId) {
-        let Some(start) = self.state.tasks.get(&task).filter(|_| !self.core.is_stopping()) else { return };
+        let may_begin = !self.core.is_stopping() && !self.state.machine.is_paused();
+        let Some(start) = self.state.tasks.get(&task).filter(|_| may_begin) else { return };
         let (handle, registration) = AbortHandle::new_pair();
         self.given_up.insert(task, handle);
         let work = task::carry_out(Rc::clone(&self.core), Arc::clone(&self.workflow), self.id, start.clone());

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
-//!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`timetable`]: what schedules start; `counts`: for the metrics.
+//!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; `steer`: pauses and restarts; [`timetable`]: what schedules start;
+//!   `counts`: for the metrics.
 //!
 //! What holds:
 //! - A step is committed before anything that follows from it is done: tasks begin, callers are answered, other executions are told only then.
@@ -20,12 +21,13 @@ pub mod journal;
 mod live;
 mod places;
 mod queue;
+mod steer;
 mod task;
 #[cfg(test)]
 mod tests;
 pub mod timetable;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -66,6 +68,8 @@ struct Shared {
     /// What executions of a tenant reach.
     tenants: Mutex<HashMap<Arc<str>, Reach>>,
     schedules: watch::Sender<Vec<Arc<Scheduled>>>,
+    /// Tenants and workflows that are paused.
+    paused: Mutex<HashSet<(Arc<str>, Arc<str>)>>,
     counts: Counts,
 }
 
@@ -109,6 +113,9 @@ pub enum Refused {
     /// It cannot go on.
     #[error("the execution cannot be redriven: {0}")]
     NotRedrivable(&'static str),
+    /// It cannot be done to an execution as it is.
+    #[error("{0}")]
+    Impossible(String),
     /// No task waits for that.
     #[error("no task waits with that token")]
     NoTask,
@@ -139,7 +146,7 @@ impl Refused {
             Refused::InputTooLarge(_) | Refused::Key(_) => "StepFunctions.InvalidExecutionInputException",
             Refused::TooMany(_) => "StepFunctions.ExecutionLimitExceededException",
             Refused::NoExecution => "StepFunctions.ExecutionDoesNotExistException",
-            Refused::NotRedrivable(_) => "StepFunctions.ExecutionNotRedrivableException",
+            Refused::NotRedrivable(_) | Refused::Impossible(_) => "StepFunctions.ExecutionNotRedrivableException",
             Refused::NoTask => "StepFunctions.TaskDoesNotExistException",
             Refused::Unavailable(_) | Refused::Stopping => "StepFunctions.ServiceUnavailableException",
         }
@@ -154,6 +161,9 @@ enum Message {
     Start { workflow: Arc<Workflow>, name: Option<String>, input: Value, answer: Told<Started> },
     Stop { place: Place, error: Option<Arc<str>>, cause: Option<Arc<str>>, answer: Told<Summary> },
     Redrive { place: Place, answer: Told<Summary> },
+    Restart { place: Place, state: Arc<str>, input: Option<Value>, answer: Told<Summary> },
+    Pause { place: Place, paused: bool, answer: Told<Summary> },
+    PauseAll { tenant: Arc<str>, workflow: Arc<str>, paused: bool, answer: Told<()> },
     Callback { tenant: Option<Arc<str>>, token: Arc<str>, event: Event, answer: Told<()> },
     Express { workflow: Arc<Workflow>, named: Named, input: Value, answer: Told<Outcome> },
     Wait { place: Place, answer: Told<Summary> },
@@ -173,7 +183,8 @@ impl Executions {
         let (messages, receiver) = mpsc::channel(MESSAGES_MAX);
         let (receiver, tenants, schedules) = (Mutex::new(Some(receiver)), Mutex::default(), watch::Sender::default());
         let (journal, counts) = (Journal::new(records), Counts::default());
-        Executions(Arc::new(Shared { journal, space, messages, receiver, tenants, schedules, counts }))
+        let paused = Mutex::default();
+        Executions(Arc::new(Shared { journal, space, messages, receiver, tenants, schedules, paused, counts }))
     }
 
     /// Executions of that tenant reach that.
@@ -249,6 +260,51 @@ impl Executions {
     /// When there is none, it has not failed, or the store does not work.
     pub async fn redrive(&self, place: Place) -> Result<Summary, Refused> {
         self.ask(|answer| Message::Redrive { place, answer }).await
+    }
+
+    /// Has an execution that failed, timed out or was stopped go on at a state of its top level: with that input, or with the one that the state had last.
+    ///
+    /// # Errors
+    /// When there is none, it cannot go on there, or the store does not work.
+    pub async fn restart(&self, place: Place, state: Arc<str>, input: Option<Value>) -> Result<Summary, Refused> {
+        self.ask(|answer| Message::Restart { place, state, input, answer }).await
+    }
+
+    /// Pauses an execution, or lets it go on: paused, it takes in what its tasks and callbacks tell, and begins nothing.
+    ///
+    /// # Errors
+    /// When there is none, it has ended, or the store does not work.
+    pub async fn pause(&self, place: Place, paused: bool) -> Result<Summary, Refused> {
+        self.ask(|answer| Message::Pause { place, paused, answer }).await
+    }
+
+    /// The same for a workflow: for all of its executions, and those that begin while it is paused.
+    ///
+    /// # Errors
+    /// When there is no such workflow, or the store does not work.
+    pub async fn pause_all(&self, tenant: Arc<str>, workflow: Arc<str>, paused: bool) -> Result<(), Refused> {
+        self.ask(|answer| Message::PauseAll { tenant, workflow, paused, answer }).await
+    }
+
+    /// Whether a workflow is paused.
+    #[must_use]
+    pub fn is_paused(&self, tenant: &str, workflow: &str) -> bool {
+        self.paused().contains(&(tenant.into(), workflow.into()))
+    }
+
+    fn set_paused(&self, tenant: &Arc<str>, workflow: &Arc<str>, paused: bool) {
+        let key = (Arc::clone(tenant), Arc::clone(workflow));
+        let mut known = self.paused();
+        if paused {
+            known.insert(key);
+        } else {
+            known.remove(&key);
+        }
+    }
+
+    fn paused(&self) -> MutexGuard<'_, HashSet<(Arc<str>, Arc<str>)>> {
+        // Single insertions, which cannot be half done.
+        self.0.paused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the task that waits with that token how its work has ended, or that it is alive. `event` is one of the machine's callbacks.

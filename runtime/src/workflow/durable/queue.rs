@@ -103,8 +103,11 @@ fn open<R: Runner + 'static>(core: &Rc<Core<R>>) -> Option<i64> {
     let now_ms = express::now_ms();
     let (mut begin, mut next_ms) = (Vec::new(), None::<i64>);
     core.queues.gates.borrow_mut().retain(|(tenant, workflow), gates| {
-        // Those of a workflow that is not served wait until it is.
+        // Those of a workflow that is not served, or is paused, wait until it is no more.
         let Some(served) = core.executions.workflow(tenant, workflow) else { return true };
+        if core.executions.is_paused(tenant, workflow) {
+            return true;
+        }
         let (opened, at_ms) = gates.open(served.config.limits.as_ref(), now_ms);
         begin.extend(opened.into_iter().map(|(key, id)| ((Arc::clone(tenant), Arc::clone(workflow)), key, id)));
         next_ms = next_ms.into_iter().chain(at_ms).min();

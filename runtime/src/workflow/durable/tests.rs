@@ -4,6 +4,7 @@ mod crashes;
 mod datasets;
 mod life;
 mod queues;
+mod steer;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

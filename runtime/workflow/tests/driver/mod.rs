@@ -264,6 +264,11 @@ impl Player {
         }
     }
 
+    /// Whether nothing is to come.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
