@@ -8,6 +8,9 @@
 //!
 //! A bucket is read page by page: keys that are there all the time are given, those that come or go meanwhile may be. Results are one commit.
 
+#[cfg(test)]
+mod tests;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 use sledge_workflow::dataset::{self, DatasetError, Format, Items};

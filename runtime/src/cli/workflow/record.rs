@@ -121,7 +121,8 @@ fn relative(folder: &Path, file: &Path) -> io::Result<PathBuf> {
     let (here, there) = (fs::canonicalize(&here).unwrap_or(here), fs::canonicalize(file)?);
     let (mut from, mut to) = (here.components().peekable(), there.components().peekable());
     while from.peek().is_some() && from.peek() == to.peek() {
-        (from.next(), to.next());
+        from.next();
+        to.next();
     }
     Ok(from.map(|_| Component::ParentDir).chain(to).collect())
 }

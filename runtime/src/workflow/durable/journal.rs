@@ -261,6 +261,9 @@ pub struct Listing {
 /// A page of executions, the newest first, and where the next page begins.
 pub type Page = (Vec<(Place, Summary)>, Option<Position>);
 
+/// A tenant, and the name of a workflow of it.
+pub type WorkflowName = (Arc<str>, Arc<str>);
+
 /// Events of a history.
 #[derive(Debug)]
 pub struct Events {
@@ -528,7 +531,7 @@ impl Journal {
     ///
     /// # Errors
     /// As for [`summary`](Journal::summary).
-    pub fn paused_workflows(&self) -> Result<Vec<(Arc<str>, Arc<str>)>, KvError> {
+    pub fn paused_workflows(&self) -> Result<Vec<WorkflowName>, KvError> {
         let mut found = Vec::new();
         self.all(&Key::new(PAUSED), |key, _| {
             let mut names = key.get(1..).unwrap_or_default().split(|byte| *byte == 0);

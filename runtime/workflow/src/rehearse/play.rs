@@ -58,6 +58,9 @@ enum Coming {
     Event(Event),
 }
 
+/// Calls that are counted together.
+type Answered = (Arc<str>, Purpose, Option<Vec<u32>>);
+
 struct Player<'c> {
     case: &'c Case,
     definition: &'c Definition,
@@ -70,7 +73,7 @@ struct Player<'c> {
     steps: usize,
     calls: HashMap<Arc<str>, usize>,
     /// Calls that were answered, by state, purpose and position; without a position those that any reply has answered.
-    answered: HashMap<(Arc<str>, Purpose, Option<Vec<u32>>), usize>,
+    answered: HashMap<Answered, usize>,
     /// Tasks that wait for callbacks that no mock gives.
     mute: HashMap<TaskId, Arc<str>>,
     history: Vec<&'static str>,
