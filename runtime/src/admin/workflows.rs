@@ -116,9 +116,7 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
             | ["workflows", _, "executions", _]
             | ["workflows", _, "executions", _, "history" | "definition"],
             _,
-        ) => {
-            Ok(not_allowed("GET"))
-        }
+        ) => Ok(not_allowed("GET")),
         (
             ["workflows", _, "executions", _, "stop" | "redrive" | "restart" | "pause" | "resume"]
             | ["workflows", _, "pause" | "resume"]

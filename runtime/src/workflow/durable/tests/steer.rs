@@ -1,6 +1,7 @@
 //! Executions that are paused, resumed and restarted.
 
 use super::*;
+use crate::workflow::durable::journal::Listing;
 
 /// A second passes between two additions.
 fn slow() -> Value {
@@ -80,6 +81,33 @@ fn a_callback_is_taken_in_while_it_is_paused_and_a_stop_ends_it() {
     wait(served.executions.stop(served.place("w", "two"), None, None)).unwrap();
     let stopped = served.end_of("w", "two");
     assert_eq!((stopped.status, stopped.paused), (Status::Aborted, false));
+    served.stop();
+}
+
+#[test]
+fn a_task_that_ran_when_the_server_died_is_carried_on_when_it_is_resumed() {
+    let disk = Disk::default();
+    let parent = machine("C", &json!({ "C": { "Type": "Task", "Resource": "workflow:child", "End": true } }));
+    let child = machine("W", &json!({ "W": { "Type": "Wait", "Seconds": 3_600, "End": true } }));
+    let workflows = [("w", parent), ("child", child)];
+    let served = Served::start(&disk, &workflows);
+    served.begin("w", "one", json!({})).unwrap();
+    let task = served.summary("w", "one").unwrap().id;
+    let children = Listing { tenant: TENANT.into(), workflow: "child".into(), status: None, after: None, max: 10 };
+    let listed = |served: &Served| served.executions.0.journal.list(&children).unwrap().0;
+    until("the child has begun", || !listed(&served).is_empty());
+    served.pause("w", "one", true).unwrap();
+    served.kill();
+    let served = Served::start(&disk.crashed(&mut 9), &workflows);
+    let (place, summary) = listed(&served).remove(0);
+    assert_eq!(summary.parent.unwrap().execution, task);
+    wait(served.executions.stop(place, None, None)).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let failed = "TaskFailed".to_owned();
+    assert!(!served.events("w", "one").contains(&failed), "nothing waits for the child");
+    served.pause("w", "one", false).unwrap();
+    assert_eq!(served.end_of("w", "one").status, Status::Failed);
+    assert!(served.events("w", "one").contains(&failed));
     served.stop();
 }
 
