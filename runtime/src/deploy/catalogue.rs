@@ -182,6 +182,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// What is served.
+    #[must_use]
+    pub const fn function(&self) -> &Arc<Function> {
+        &self.function
+    }
+
     /// Whether secrets are still what they were when this was loaded.
     pub fn has_the_secrets_of(&self, config: &FunctionConfig) -> bool {
         let env = secret::environment(&config.env).map(Strings::from_iter);
@@ -439,7 +445,7 @@ impl Catalogue {
 
     /// Has a function run in this server, as the next version of the one with its name if there is one.
     fn running(&mut self, candidate: Candidate) -> Arc<Function> {
-        let Candidate { config, version, loaded, .. } = candidate;
+        let Candidate { config, digest, version, loaded } = candidate;
         self.version += 1;
         let version = version.unwrap_or(self.version);
         let (tenant, number) = self.numbers(&config.tenant, &config.name);
@@ -448,6 +454,7 @@ impl Catalogue {
             tenant,
             number,
             version,
+            digest: Some(digest),
             workers: self.workers,
             neighbours: Arc::clone(neighbours),
             budget: Some(Arc::clone(&self.budget)),
@@ -457,6 +464,17 @@ impl Catalogue {
             before: self.entries.get(&config.name).map_or_else(Before::default, |entry| entry.kept_by(&config, &loaded)),
         };
         Arc::new(Function::new(loaded, home))
+    }
+
+    /// Another version of a function that is served, with its settings and its limits. No route leads to it, and no function finds it by its name.
+    pub fn beside(&mut self, candidate: Candidate) -> Arc<Function> {
+        self.running(candidate)
+    }
+
+    /// Such a version is called no more.
+    pub fn retire_beside(&mut self, function: &Arc<Function>) {
+        let name = function.name().to_owned();
+        drop(self.retire_function(&name, function));
     }
 
     /// Lets a part of the requests of a deployed function go to its next version. What is served no longer by that: the one to which they went before.

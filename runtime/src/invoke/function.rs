@@ -78,6 +78,8 @@ pub struct Home {
     pub number: FunctionId,
     /// Its number among all versions of all functions that the server has had.
     pub version: u64,
+    /// BLAKE3 of the file it was made from, where it was made from one.
+    pub digest: Option<blake3::Hash>,
     /// The server's workers.
     pub workers: usize,
     /// The functions that it may call.
@@ -115,6 +117,7 @@ impl Home {
             tenant: TenantId(0),
             number: FunctionId(0),
             version: 0,
+            digest: None,
             workers: 1,
             neighbours: Arc::default(),
             budget: None,
@@ -164,6 +167,8 @@ pub struct Function {
     pub number: FunctionId,
     /// Its number among all versions of all functions that the server has had.
     pub version: u64,
+    /// BLAKE3 of the file it was made from, where it was made from one: what durable executions are pinned to.
+    pub digest: Option<blake3::Hash>,
     /// How many requests are taken and run at the same time.
     pub gate: Arc<Gate>,
     /// What its numbers are called by.
@@ -191,7 +196,7 @@ impl Function {
     #[must_use]
     pub fn new(loaded: Loaded, home: Home) -> Function {
         let Loaded { template, program, mut process, labels, content_type, streams_body, deadline, cpu_max, .. } = loaded;
-        let Home { tenant, number, version, workers, neighbours, budget, kv, contention, roots, before } = home;
+        let Home { tenant, number, version, digest, workers, neighbours, budget, kv, contention, roots, before } = home;
         let isolation = (loaded.isolation == Isolation::Serializable)
             .then_some(txn::Isolation { contention, may_split: loaded.effects == OutsideEffects::Split });
         if let (Some(upstream), Some(roots)) = (&mut process.upstream, &roots) {
@@ -220,6 +225,7 @@ impl Function {
             neighbours,
             number,
             version,
+            digest,
             gate: before.gate.unwrap_or_else(|| Arc::new(gate(loaded.concurrency, loaded.queue_max, workers, before.in_flight))),
             labels: before.labels.unwrap_or_else(|| Arc::new(labels)),
             log: before.log.unwrap_or_else(|| Arc::new(FunctionLog::new(loaded.log_lines_per_s_max))),
