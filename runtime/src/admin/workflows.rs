@@ -5,7 +5,7 @@
 //! | `GET /workflows` | all workflows |
 //! | `GET /workflows/NAME/executions?status=S&after=POSITION&max=N` | executions, the newest first, and `next`, the position of the next page, if there is one |
 //! | `POST /workflows/NAME/executions?name=EXECUTION` | starts one with the body as its input |
-//! | `GET /workflows/NAME/executions/EXECUTION` | one execution |
+//! | `GET /workflows/NAME/executions/EXECUTION` | one execution, with the versions of functions to which it is pinned |
 //! | `GET /workflows/NAME/executions/EXECUTION/history?after=N&max=N&reverse=true` | events of its history, named as Step Functions names them, and `next` |
 //! | `GET /workflows/NAME/executions/EXECUTION/definition` | the definition with which it runs: `{"definition": TEXT}` |
 //! | `POST /workflows/NAME/executions/EXECUTION/stop` | stops it; the body may be `{"error": ..., "cause": ...}` |
@@ -14,6 +14,7 @@
 //! | `POST /workflows/NAME/executions/EXECUTION/pause`, `.../resume` | pauses it, or lets it go on |
 //! | `POST /workflows/NAME/pause`, `.../resume` | pauses the workflow with all its executions and those that begin, or lets them go on |
 //! | `GET /workflows/NAME/queues` | where the workflow has limits: what runs and waits, by key, those with the longest queues first |
+//! | `POST /workflows/NAME/executions/EXECUTION/repin` | moves it to the versions of functions that are served now |
 //! | `POST /callbacks` | the answer of a task that waits for it: `{"token": ..., "output": ...}`, `{"token": ..., "error": ..., "cause": ...}`, or `{"token": ...}` as a sign of life |
 //!
 //! All but the last take `tenant=T`; without it the tenant is `default`.
@@ -32,7 +33,7 @@ use super::api::{Answer, Refusal, answer, not_allowed, option};
 use crate::deploy::Deployer;
 use crate::kv::Order;
 use crate::workflow::durable::journal::{EVENTS_MAX, LISTED_MAX, Listing, Place, Position, Summary};
-use crate::workflow::durable::{Executions, Refused, Started, name_of, status_name};
+use crate::workflow::durable::{Executions, Pinned, Refused, Started, name_of, status_name};
 
 /// Bytes of a body: an input or an output, with room for how it is written.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -80,7 +81,7 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
         }
         (["workflows", workflow, "executions", name], &Method::GET) => {
             let place = place(workflow, name);
-            Ok(answer(StatusCode::OK, &described(&place, &found(&executions, place.clone()).await?)))
+            shown(&executions, &place, &found(&executions, place.clone()).await?).await
         }
         (["workflows", workflow, "executions", name, "history"], &Method::GET) => {
             history(&executions, place(workflow, name), query).await
@@ -100,6 +101,11 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
             let queues = executions.queues(tenant, (*workflow).into()).await?;
             Ok(answer(StatusCode::OK, &json!({ "queues": queues })))
         }
+        (["workflows", workflow, "executions", name, "repin"], &Method::POST) => {
+            let place = place(workflow, name);
+            let summary = executions.repin(place.clone()).await?;
+            shown(&executions, &place, &summary).await
+        }
         (["callbacks"], &Method::POST) => {
             let Callback { token, output, reason } = read(body(request).await?.unwrap_or_default())?;
             let event = match (output, reason) {
@@ -118,7 +124,7 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
             _,
         ) => Ok(not_allowed("GET")),
         (
-            ["workflows", _, "executions", _, "stop" | "redrive" | "restart" | "pause" | "resume"]
+            ["workflows", _, "executions", _, "stop" | "redrive" | "restart" | "repin" | "pause" | "resume"]
             | ["workflows", _, "pause" | "resume"]
             | ["callbacks"],
             _,
@@ -243,6 +249,15 @@ async fn definition(executions: &Executions, place: Place) -> Result<Answer, Ref
     Ok(answer(StatusCode::OK, &json!({ "definition": read.ok_or_else(missing)?.source() })))
 }
 
+/// One execution, with the versions of functions to which it is pinned.
+async fn shown(executions: &Executions, place: &Place, summary: &Summary) -> Result<Answer, Refusal> {
+    let pinned = executions.pinned(place, summary).await?;
+    let version = |Pinned { function, digest, is_served }: &Pinned| json!({ "function": &**function, "digest": digest.to_hex().as_str(), "served": is_served });
+    let mut all = described(place, summary);
+    all["functions"] = pinned.iter().map(version).collect();
+    Ok(answer(StatusCode::OK, &all))
+}
+
 /// An execution in a list.
 fn brief(place: &Place, summary: &Summary) -> Value {
     let mut brief = json!({
@@ -284,9 +299,11 @@ impl From<Refused> for Refusal {
     fn from(refused: Refused) -> Refusal {
         let status = match &refused {
             Refused::NoWorkflow | Refused::NoExecution | Refused::NoTask => StatusCode::NOT_FOUND,
-            Refused::Exists { .. } | Refused::NotRedrivable(_) | Refused::Impossible(_) | Refused::Quarantined(_) => {
-                StatusCode::CONFLICT
-            }
+            Refused::Exists { .. }
+            | Refused::NotRedrivable(_)
+            | Refused::NotRepinnable(_)
+            | Refused::Impossible(_)
+            | Refused::Quarantined(_) => StatusCode::CONFLICT,
             Refused::Name | Refused::InputTooLarge(_) | Refused::Key(_) => StatusCode::BAD_REQUEST,
             Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Refused::Unavailable(_) | Refused::Stopping => StatusCode::SERVICE_UNAVAILABLE,

@@ -16,6 +16,7 @@ mod failure;
 mod function;
 mod http;
 mod items;
+pub mod keeper;
 pub mod request;
 mod runner;
 mod store;

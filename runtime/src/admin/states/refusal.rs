@@ -58,6 +58,8 @@ pub(super) fn of(refused: &Refused, subject: Subject<'_>) -> ApiError {
         Refused::TooMany(max) => ApiError::execution_limit_exceeded(max),
         Refused::NoExecution => of_execution(ApiError::execution_does_not_exist),
         Refused::NotRedrivable(why) => ApiError::execution_not_redrivable(&format!("Execution cannot be redriven: {why}")),
+        // The API has no such request.
+        Refused::NotRepinnable(_) => ApiError::new(ErrorCode::InternalFailure, refused.to_string()),
         // Whether the task has ended, or was never there, or is of another tenant.
         Refused::Impossible(why) => ApiError::execution_not_redrivable(why),
         Refused::NoTask => ApiError::task_timed_out(),

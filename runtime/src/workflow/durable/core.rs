@@ -17,6 +17,7 @@ use tokio::task::spawn_local;
 
 use super::journal::{Journal, Parent, Place, Summary};
 use super::live::{Live, Origin, Said};
+use super::pins::Table;
 use super::places::{Held, Places};
 use super::queue::{self, Queues};
 use super::{Executions, Message, Refused, Started, is_name, timetable};
@@ -73,6 +74,8 @@ pub(super) struct Core<R> {
     written: RefCell<HashSet<u64>>,
     /// When the last of those in memory has ended.
     emptied: Notify,
+    /// The versions of functions to which executions are pinned.
+    pub pins: Rc<Table>,
 }
 
 /// Executes until `stopped` says so, and what is under way then is written.
@@ -101,6 +104,7 @@ pub(super) async fn run<R: Runner + 'static>(
         definitions: RefCell::default(),
         written: RefCell::default(),
         emptied: Notify::new(),
+        pins: Rc::default(),
     });
     let serve = async {
         core.recover().await;
@@ -160,6 +164,7 @@ async fn purge<R: Runner + 'static>(core: Rc<Core<R>>) {
         if let Err(error) = core.purge().await {
             tracing::warn!(%error, "executions that are kept no longer cannot be removed now");
         }
+        core.sweep().await;
     }
 }
 
@@ -189,12 +194,13 @@ impl<R: Runner + 'static> Core<R> {
 
     /// Finds out which executions have not ended, and goes on with those that have something to do.
     async fn recover(self: &Rc<Self>) {
-        let found = loop {
-            let mut found = Vec::new();
+        let (found, referred) = loop {
+            let (mut found, mut referred) = (Vec::new(), HashSet::new());
             let read = self.journal().last_id().and_then(|last| {
                 self.kept.set(self.journal().kept()?);
                 self.read_paused()?;
                 self.journal().each_checkpoint(|id, glance| {
+                    referred.extend(&glance.pins);
                     if !glance.has_ended {
                         found.push((id, glance));
                     }
@@ -204,7 +210,7 @@ impl<R: Runner + 'static> Core<R> {
             match read {
                 Ok(last) => {
                     self.last_id.set(last);
-                    break found;
+                    break (found, referred);
                 }
                 Err(_) => tokio::time::sleep(RETRY).await,
             }
@@ -220,12 +226,17 @@ impl<R: Runner + 'static> Core<R> {
             }
             *self.open.borrow_mut().entry(glance.workflow).or_default() += 1;
             self.executions.0.counts.begun();
+            self.pins.hold(&glance.pins);
             let due_ms = if glance.has_tasks { Some(now_ms) } else { glance.due_ms };
             // What waits for a callback alone is found by its token.
             if let Some(due_ms) = due_ms {
                 self.due.borrow_mut().insert((due_ms, id));
             }
         }
+        if let Err(error) = self.forget_sets(&referred).await {
+            tracing::warn!(%error, "versions to which no execution is pinned cannot be removed from the journal now");
+        }
+        self.sweep().await;
     }
 
     async fn answer(self: Rc<Self>, message: Message) {
@@ -236,6 +247,7 @@ impl<R: Runner + 'static> Core<R> {
                 drop(answer.send(self.start(&workflow, name.as_deref(), input, None).await));
             }
             Message::Stop { place, error, cause, answer } => drop(answer.send(self.stop(&place, error, cause).await)),
+            Message::Repin { place, answer } => drop(answer.send(self.repin(&place).await)),
             Message::Redrive { place, answer } => drop(answer.send(self.redrive(&place).await)),
             Message::Callback { tenant, token, event, answer } => {
                 drop(answer.send(self.call_back(tenant.as_deref(), &token, event).await));
@@ -310,8 +322,17 @@ impl<R: Runner + 'static> Core<R> {
         }
         self.definitions.borrow_mut().insert(definition.fingerprint(), Arc::clone(&definition));
         let (key, may_begin) = self.admit(workflow, &input)?;
+        let pins = match self.pin(workflow, &definition).await {
+            Ok(pins) => pins,
+            Err(refused) => {
+                if may_begin {
+                    self.runs_no_more(&place, key.as_ref());
+                }
+                return Err(refused);
+            }
+        };
         let origin = Origin { id, place: place.clone(), workflow: Arc::clone(workflow), definition, parent, key: key.clone() };
-        let mut live = Live::new(self, origin);
+        let mut live = Live::new(self, origin).pinned(pins);
         if !may_begin {
             let summary = self.queue(&live, input).await?;
             return Ok(Started { place, summary });
@@ -375,11 +396,21 @@ impl<R: Runner + 'static> Core<R> {
         if summary.parent.is_some() {
             return Err(Refused::NotRedrivable("a task of another execution has waited for it: redrive that one"));
         }
-        match self.tell(summary.id, Event::Redriven).await {
+        match self.tell_again(place, &summary, Event::Redriven).await {
             Err(Refused::NoTask) => return Err(Refused::NotRedrivable("it was stopped before it began: start another")),
             told => told?,
         }
         self.find(place)
+    }
+
+    /// Tells an execution that has ended what has it go on. It keeps its versions of functions, if they are there still.
+    pub(super) async fn tell_again(self: &Rc<Self>, place: &Place, summary: &Summary, event: Event) -> Result<(), Refused> {
+        if let Some(pins) = self.pin_again(place, summary).await? {
+            self.pins.will_move(summary.id, &pins);
+        }
+        let told = self.tell(summary.id, event).await;
+        drop(self.pins.take_move(summary.id));
+        told
     }
 
     async fn call_back(self: &Rc<Self>, tenant: Option<&str>, token: &str, event: Event) -> Result<(), Refused> {
@@ -465,11 +496,16 @@ impl<R: Runner + 'static> Core<R> {
         let Place { tenant, workflow, .. } = &checkpoint.place;
         let Some(workflow) = self.executions.workflow(tenant, workflow) else { return Err(Refused::NoWorkflow) };
         let definition = self.definition(&workflow, glance.definition)?;
-        Ok(Some(Live::of(self, id, checkpoint, workflow, definition)))
+        let pins = self.pins_of(&glance.pins)?;
+        if !glance.has_ended {
+            // From now on it is in memory, and holds them by itself.
+            self.pins.release(&glance.pins);
+        }
+        Ok(Some(Live::of(self, id, checkpoint, workflow, definition).pinned(pins)))
     }
 
     /// The definition with which an execution began: that which is served, or an earlier one.
-    fn definition(&self, workflow: &Workflow, fingerprint: u64) -> Result<Arc<Definition>, Refused> {
+    pub(super) fn definition(&self, workflow: &Workflow, fingerprint: u64) -> Result<Arc<Definition>, Refused> {
         if let Ok(definition) = &workflow.definition
             && definition.fingerprint() == fingerprint
         {

@@ -10,6 +10,7 @@
 //!   P tenant workflow                  -> nothing: the workflow is paused
 //!   T tenant schedule                  -> when the schedule has started something last
 //!   D fingerprint                      -> a definition with which executions began
+//!   V number                           -> a Set: versions of functions to which executions are pinned
 //! ```
 //!
 //! Numbers are big-endian, so that keys are in their order; `!` turns it around. Names end with a zero.
@@ -27,6 +28,7 @@ use serde_json::value::RawValue;
 use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::{Execution, HistoryEvent, Outcome, StartTask, Status, TaskId, TimerId};
 
+use super::pins::{SETS_MAX, Set};
 use super::timetable::Kept;
 use crate::kv::{KvError, Order, Record, Records};
 
@@ -46,6 +48,7 @@ const EXPIRIES: u8 = b'F';
 const DEFINITIONS: u8 = b'D';
 const SCHEDULES: u8 = b'T';
 const PAUSED: u8 = b'P';
+const PINS: u8 = b'V';
 
 /// Where an execution is found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -107,6 +110,9 @@ pub struct Summary {
     /// The task that waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// The numbers of the [sets](Set) of versions to which it was pinned when this was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<u64>,
 }
 
 impl Summary {
@@ -133,6 +139,7 @@ impl Summary {
             error: None,
             cause: None,
             parent,
+            pins: Vec::new(),
         }
     }
 
@@ -198,6 +205,9 @@ pub(super) struct Standing<'a> {
     pub(super) tasks: Vec<&'a StartTask>,
     pub(super) timers: Vec<(TimerId, i64)>,
     pub(super) execution: &'a Execution,
+    /// They stand in the head.
+    #[serde(skip)]
+    pub(super) pins: Vec<u64>,
 }
 
 /// What the head of a checkpoint says, without reading all of it.
@@ -217,6 +227,8 @@ pub struct Glance {
     pub is_queued: bool,
     /// What the limits of its workflow are kept for, if it began with any.
     pub key: Option<Arc<str>>,
+    /// The numbers of the sets of versions to which it is pinned.
+    pub pins: Vec<u64>,
 }
 
 /// Where a list of executions goes on: behind the one that began then and has that number.
@@ -397,6 +409,16 @@ pub(super) fn schedule(tenant: &str, name: &str, kept: &Kept) -> Record {
     Record::put(of_workflow(SCHEDULES, tenant, name), json(kept))
 }
 
+/// Versions to which executions are pinned.
+pub(super) fn pins(number: u64, set: &Set) -> Record {
+    Record::put(Key::new(PINS).number(number), set.to_json())
+}
+
+/// No execution is pinned to that set.
+pub(super) fn no_pins(number: u64) -> Record {
+    Record::remove(Key::new(PINS).number(number))
+}
+
 /// Events of one step.
 pub(super) fn history(id: u64, events: &[HistoryEvent]) -> Option<Record> {
     let first = events.first()?;
@@ -407,24 +429,32 @@ const HAS_ENDED: u8 = 1;
 const HAS_TASKS: u8 = 2;
 const HAS_KEY: u8 = 4;
 const IS_QUEUED: u8 = 8;
-/// A fingerprint, a time and the flags; names that end with zeros follow, and the key of the limits if there is one.
+const HAS_PINS: u8 = 16;
+/// A fingerprint, a time and the flags. With [`HAS_PINS`] a number of sets follows, in one byte, and the number of each. Then come names that end with zeros, and with [`HAS_KEY`] the key.
 const HEAD_BYTES: usize = 17;
 
 /// Where an execution stands.
 pub(super) fn checkpoint(id: u64, checkpoint: &Standing<'_>) -> Record {
     let has_ended = !matches!(checkpoint.execution.status(), Status::New | Status::Running);
     let due_ms = checkpoint.timers.iter().map(|(_, at_ms)| *at_ms).min().unwrap_or(i64::MAX);
+    let pins = checkpoint.pins.get(..SETS_MAX).unwrap_or(&checkpoint.pins);
     let flags = [
         (has_ended, HAS_ENDED),
         (!checkpoint.tasks.is_empty(), HAS_TASKS),
         (checkpoint.key.is_some(), HAS_KEY),
         (checkpoint.execution.status() == Status::New, IS_QUEUED),
+        (!pins.is_empty(), HAS_PINS),
     ];
     let flags = flags.iter().filter(|(is_so, _)| *is_so).fold(0, |flags, (_, flag)| flags | flag);
     let mut bytes = Vec::with_capacity(2_048);
     bytes.extend_from_slice(&checkpoint.execution.definition().to_be_bytes());
     bytes.extend_from_slice(&due_ms.to_be_bytes());
     bytes.push(flags);
+    if !pins.is_empty() {
+        // At most `SETS_MAX`.
+        bytes.push(pins.len() as u8);
+        pins.iter().for_each(|number| bytes.extend_from_slice(&number.to_be_bytes()));
+    }
     let Place { tenant, workflow, .. } = checkpoint.place;
     for name in [&**tenant, &**workflow].into_iter().chain(checkpoint.key) {
         bytes.extend_from_slice(name.as_bytes());
@@ -440,8 +470,15 @@ impl Glance {
     fn read(value: &[u8]) -> Option<(Glance, &[u8])> {
         let number = |at: usize| Some(u64::from_be_bytes(value.get(at..at + 8)?.try_into().ok()?));
         let (due_ms, flags) = (number(8)?.cast_signed(), value.get(16)?);
+        let (mut pins, mut rest) = (Vec::new(), value.get(HEAD_BYTES..)?);
+        if flags & HAS_PINS != 0 {
+            let (count, more) = rest.split_first()?;
+            let (numbers, more) = more.split_at_checked(usize::from(*count) * size_of::<u64>())?;
+            pins.extend(numbers.chunks_exact(size_of::<u64>()).filter_map(last_number));
+            rest = more;
+        }
         let has_key = flags & HAS_KEY != 0;
-        let mut rest = value.get(HEAD_BYTES..)?.splitn(if has_key { 4 } else { 3 }, |byte| *byte == 0);
+        let mut rest = rest.splitn(if has_key { 4 } else { 3 }, |byte| *byte == 0);
         let mut name = || Some(Arc::from(std::str::from_utf8(rest.next()?).ok()?));
         let glance = Glance {
             workflow: (name()?, name()?),
@@ -451,6 +488,7 @@ impl Glance {
             has_tasks: flags & HAS_TASKS != 0,
             is_queued: flags & IS_QUEUED != 0,
             key: if has_key { Some(name()?) } else { None },
+            pins,
         };
         Some((glance, rest.next()?))
     }
@@ -508,6 +546,25 @@ impl Journal {
     /// As for [`summary`](Journal::summary).
     pub fn tenant(&self, id: u64) -> Result<Option<Arc<str>>, KvError> {
         Ok(self.glance(id)?.map(|glance| glance.workflow.0))
+    }
+
+    /// Versions to which executions are pinned.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn pins(&self, number: u64) -> Result<Option<Set>, KvError> {
+        let Some(found) = self.records.get(&Key::new(PINS).number(number).0)? else { return Ok(None) };
+        Set::from_json(&found).map(Some).map_err(|error| damaged("what executions are pinned to", &error))
+    }
+
+    /// The numbers of all sets of versions.
+    pub(super) fn sets(&self) -> Result<Vec<u64>, KvError> {
+        let mut numbers = Vec::new();
+        self.all(&Key::new(PINS), |key, _| {
+            numbers.extend(last_number(key));
+            true
+        })?;
+        Ok(numbers)
     }
 
     /// A definition with which executions began.

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::core::Core;
 use super::journal::{self, Checkpoint, Parent, Place, Standing, Summary};
+use super::pins::Pins;
 use super::task::{self, Finished, Made};
 use super::{Refused, name_of};
 use crate::kv::{self, Commit, KvError, Record};
@@ -71,6 +72,8 @@ pub(super) struct Live<R> {
     given_up: HashMap<TaskId, AbortHandle>,
     /// How often the commit of a task conflicted.
     conflicts: HashMap<TaskId, u32>,
+    /// The versions of functions that its tasks call.
+    pins: Rc<Pins>,
 }
 
 /// What a step changes.
@@ -135,21 +138,34 @@ impl<R: Runner + 'static> Live<R> {
 
     fn with(core: &Rc<Core<R>>, origin: Origin, state: State) -> Live<R> {
         let Origin { id, place, workflow, definition, parent, key } = origin;
-        let (core, was_queued) = (Rc::clone(core), false);
+        let (core, was_queued, pins) = (Rc::clone(core), false, Pins::new(&core.pins, Vec::new()));
         let (running, given_up, conflicts) = (FuturesUnordered::new(), HashMap::new(), HashMap::new());
-        Live { core, id, place, workflow, definition, parent, key, was_queued, state, running, given_up, conflicts }
+        Live { core, id, place, workflow, definition, parent, key, was_queued, state, running, given_up, conflicts, pins }
     }
 
     /// What is written of one that is to begin later, and what it is until then.
     pub(super) fn queued(&self, input: Value) -> (Vec<Record>, Summary) {
         let Live { id, place, definition, parent, core, .. } = self;
-        let summary = Summary::queued(*id, definition, input, express::now_ms(), *parent);
+        let mut summary = Summary::queued(*id, definition, input, express::now_ms(), *parent);
+        summary.pins = self.pins.numbers();
         let mut records = journal::begun(place, &summary, None);
+        records.extend(self.pins.unwritten().iter().map(|(number, set)| journal::pins(*number, set)));
         if !core.has_written(definition) {
             records.push(journal::definition(definition));
         }
         records.push(self.checkpoint());
         (records, summary)
+    }
+
+    /// Its tasks call these versions.
+    pub(super) fn pinned(self, pins: Rc<Pins>) -> Live<R> {
+        Live { pins, ..self }
+    }
+
+    /// It is in the journal alone from now on, and holds its versions there.
+    pub(super) fn hold(&self) {
+        self.core.pins.hold(&self.pins.numbers());
+        self.core.pins.wrote(&self.pins.unwritten());
     }
 
     /// Where it is found, and what the limits of its workflow are kept for.
@@ -167,6 +183,7 @@ impl<R: Runner + 'static> Live<R> {
             tasks: state.tasks.values().collect(),
             timers: state.timers.iter().map(|(timer, at_ms)| (*timer, *at_ms)).collect(),
             execution: &state.machine,
+            pins: self.pins.numbers(),
         };
         journal::checkpoint(*id, &standing)
     }
@@ -188,6 +205,10 @@ impl<R: Runner + 'static> Live<R> {
         }
         while self.goes_on(&mut inbox).await {}
         let due_ms = if self.has_ended() { None } else { self.state.timers.values().min().copied() };
+        if self.state.machine.status() == Status::Running {
+            // Its own hold ends with it.
+            self.core.pins.hold(&self.pins.numbers());
+        }
         self.core.leave(self.id, due_ms);
         // What it was told in its last moment is not answered, and said again to what the journal has.
     }
@@ -232,9 +253,14 @@ impl<R: Runner + 'static> Live<R> {
             _ => None,
         };
         let is_first = self.state.machine.status() == Status::New;
+        let moves = matches!(event, Event::Continue | Event::Redriven | Event::Restarted { .. });
+        let moved = if moves { self.core.pins.take_move(self.id).map(|pins| self.pins.replace(&pins)) } else { None };
         let result = match refused {
             None => match self.turn(vec![(express::now_ms(), event)], None, is_first).await {
-                Turn::Not(error) => Err(Refused::from(error)),
+                Turn::Not(error) => {
+                    moved.map(|before| self.pins.set(before));
+                    Err(Refused::from(error))
+                }
                 _ => Ok(()),
             },
             Some(refused) => Err(refused),
@@ -325,7 +351,10 @@ impl<R: Runner + 'static> Live<R> {
 
     /// Commits a step. What it is now, where that has changed.
     async fn make(&self, before: &State, plan: &Plan, made: Option<Made>, gives_up: bool) -> Result<Option<Summary>, Turn> {
-        let (records, summary) = self.read_and_record(before, plan, gives_up).await.map_err(Turn::Not)?;
+        let (mut records, summary) = self.read_and_record(before, plan, gives_up).await.map_err(Turn::Not)?;
+        // Nothing has come in between: these are the sets of the checkpoint.
+        let sets = self.pins.unwritten();
+        records.extend(sets.iter().map(|(number, set)| journal::pins(*number, set)));
         let (transaction, commit) = match made {
             Some(Made { transaction, commit }) => (Some(transaction), Commit { records, ..commit }),
             None => (None, Commit { records, ..Commit::default() }),
@@ -339,7 +368,7 @@ impl<R: Runner + 'static> Live<R> {
             None => outcome.map_or_else(Settled::Failed, |_| Settled::Done),
         };
         match settled {
-            Settled::Done => {}
+            Settled::Done => self.core.pins.wrote(&sets),
             Settled::Failed(error) => return Err(Turn::TaskFailed(of_store(&error))),
             Settled::Stale | Settled::Commit(_) => return Err(Turn::Again),
         }
@@ -398,6 +427,7 @@ impl<R: Runner + 'static> Live<R> {
                 let kept_ms = i64::from(self.workflow.config.retention_days).saturating_mul(DAY_MS);
                 now.ended(outcome, express::now_ms(), kept_ms);
             }
+            now.pins = self.pins.numbers();
             if begins || is_redriven {
                 records.extend(journal::begun(place, &now, known.as_ref()));
             }
@@ -469,7 +499,8 @@ impl<R: Runner + 'static> Live<R> {
         let Some(start) = self.state.tasks.get(&task).filter(|_| may_begin) else { return };
         let (handle, registration) = AbortHandle::new_pair();
         self.given_up.insert(task, handle);
-        let work = task::carry_out(Rc::clone(&self.core), Arc::clone(&self.workflow), self.id, start.clone());
+        let of = task::Of { id: self.id, place: self.place.clone(), pins: Rc::clone(&self.pins) };
+        let work = task::carry_out(Rc::clone(&self.core), Arc::clone(&self.workflow), of, start.clone());
         let work = Abortable::new(work, registration);
         self.running.push(Box::pin(async move { work.await.ok() }));
     }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
-//!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; `steer`: pauses and restarts; [`timetable`]: what schedules start;
-//!   `counts`: for the metrics.
+//!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`pins`]: the versions of functions that they call, `pinning`: how these are
+//!   found and kept; `steer`: pauses and restarts; [`timetable`]: what schedules start; `counts`: for the metrics.
 //!
 //! What holds:
 //! - A step is committed before anything that follows from it is done: tasks begin, callers are answered, other executions are told only then.
@@ -19,6 +19,8 @@ mod counts;
 mod gate;
 pub mod journal;
 mod live;
+mod pinning;
+pub mod pins;
 mod places;
 mod queue;
 mod steer;
@@ -28,7 +30,7 @@ mod tests;
 pub mod timetable;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::Value;
 use sledge_workflow::machine::{Event, Outcome, Status};
@@ -38,8 +40,10 @@ use self::counts::Counts;
 pub use self::counts::{Counted, ENDS};
 pub use self::gate::Queue;
 use self::journal::{Journal, Place, Summary};
+pub use self::pinning::Pinned;
 use self::timetable::Scheduled;
 use super::express::Named;
+use super::keeper::Keeper;
 use super::{OF_FUNCTION, Reach, Runner, Workflow};
 use crate::blocking;
 use crate::kv::{KvError, Records, Space, Store};
@@ -71,6 +75,8 @@ struct Shared {
     /// Tenants and workflows that are paused.
     paused: Mutex<HashSet<(Arc<str>, Arc<str>)>>,
     counts: Counts,
+    /// What keeps the versions of functions to which executions are pinned; without it they are not.
+    keeper: OnceLock<Arc<dyn Keeper>>,
 }
 
 /// An execution that has begun.
@@ -116,6 +122,9 @@ pub enum Refused {
     /// It cannot be done to an execution as it is.
     #[error("{0}")]
     Impossible(String),
+    /// It cannot be moved to other versions.
+    #[error("the execution cannot be moved to what is served now: {0}")]
+    NotRepinnable(&'static str),
     /// No task waits for that.
     #[error("no task waits with that token")]
     NoTask,
@@ -146,7 +155,9 @@ impl Refused {
             Refused::InputTooLarge(_) | Refused::Key(_) => "StepFunctions.InvalidExecutionInputException",
             Refused::TooMany(_) => "StepFunctions.ExecutionLimitExceededException",
             Refused::NoExecution => "StepFunctions.ExecutionDoesNotExistException",
-            Refused::NotRedrivable(_) | Refused::Impossible(_) => "StepFunctions.ExecutionNotRedrivableException",
+            Refused::NotRedrivable(_) | Refused::NotRepinnable(_) | Refused::Impossible(_) => {
+                "StepFunctions.ExecutionNotRedrivableException"
+            }
             Refused::NoTask => "StepFunctions.TaskDoesNotExistException",
             Refused::Unavailable(_) | Refused::Stopping => "StepFunctions.ServiceUnavailableException",
         }
@@ -164,6 +175,7 @@ enum Message {
     Restart { place: Place, state: Arc<str>, input: Option<Value>, answer: Told<Summary> },
     Pause { place: Place, paused: bool, answer: Told<Summary> },
     PauseAll { tenant: Arc<str>, workflow: Arc<str>, paused: bool, answer: Told<()> },
+    Repin { place: Place, answer: Told<Summary> },
     Callback { tenant: Option<Arc<str>>, token: Arc<str>, event: Event, answer: Told<()> },
     Express { workflow: Arc<Workflow>, named: Named, input: Value, answer: Told<Outcome> },
     Wait { place: Place, answer: Told<Summary> },
@@ -183,8 +195,14 @@ impl Executions {
         let (messages, receiver) = mpsc::channel(MESSAGES_MAX);
         let (receiver, tenants, schedules) = (Mutex::new(Some(receiver)), Mutex::default(), watch::Sender::default());
         let (journal, counts) = (Journal::new(records), Counts::default());
-        let paused = Mutex::default();
-        Executions(Arc::new(Shared { journal, space, messages, receiver, tenants, schedules, paused, counts }))
+        let (paused, keeper) = (Mutex::default(), OnceLock::new());
+        Executions(Arc::new(Shared { journal, space, messages, receiver, tenants, schedules, paused, counts, keeper }))
+    }
+
+    /// Executions that begin from now on are pinned to the versions of functions with which they begin, and this keeps them. To be called before [`run`](Executions::run).
+    pub fn pin_with(&self, keeper: Arc<dyn Keeper>) {
+        // The first one stays.
+        let _ = self.0.keeper.set(keeper);
     }
 
     /// Executions of that tenant reach that.
@@ -305,6 +323,14 @@ impl Executions {
     fn paused(&self) -> MutexGuard<'_, HashSet<(Arc<str>, Arc<str>)>> {
         // Single insertions, which cannot be half done.
         self.0.paused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves an execution that has not ended to the versions of functions that are served now. Its definition stays.
+    ///
+    /// # Errors
+    /// When there is none, it has ended, or the store does not work.
+    pub async fn repin(&self, place: Place) -> Result<Summary, Refused> {
+        self.ask(|answer| Message::Repin { place, answer }).await
     }
 
     /// Tells the task that waits with that token how its work has ended, or that it is alive. `event` is one of the machine's callbacks.

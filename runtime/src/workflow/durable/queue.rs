@@ -160,6 +160,7 @@ impl<R: Runner + 'static> Core<R> {
     pub(super) async fn queue(&self, live: &Live<R>, input: Value) -> Result<Summary, Refused> {
         let (records, summary) = live.queued(input);
         self.executions.0.space.clone().commit(Commit { records, ..Commit::default() }).await?;
+        live.hold();
         let (place, key) = live.whose();
         self.begun(place, false, false);
         self.executions.0.counts.queued(1);
@@ -189,9 +190,8 @@ impl<R: Runner + 'static> Core<R> {
         error: Option<Arc<str>>,
         cause: Option<Arc<str>>,
     ) -> Result<Option<Summary>, Refused> {
-        let Some(key) = self.journal().glance(summary.id)?.filter(|glance| glance.is_queued).and_then(|glance| glance.key) else {
-            return Ok(None);
-        };
+        let Some(glance) = self.journal().glance(summary.id)?.filter(|glance| glance.is_queued) else { return Ok(None) };
+        let Some(key) = glance.key else { return Ok(None) };
         if !self.queues.with(place, |gates| gates.give_up(&key, summary.id)) {
             return Ok(None);
         }
@@ -204,6 +204,7 @@ impl<R: Runner + 'static> Core<R> {
             self.queues.with(place, |gates| gates.wait(&key, summary.id));
             return Err(error.into());
         }
+        self.pins.release(&glance.pins);
         self.executions.0.counts.queued(-1);
         self.ended(place, None, &summary);
         Ok(Some(summary))

@@ -63,7 +63,7 @@ impl<R: Runner + 'static> Core<R> {
                 Refused::Impossible(format!("the execution has not been in the state {state:?}; give an input"))
             })?,
         };
-        self.tell(summary.id, Event::Restarted { state, input }).await?;
+        self.tell_again(place, &summary, Event::Restarted { state, input }).await?;
         self.find(place)
     }
 

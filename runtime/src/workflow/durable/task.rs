@@ -14,6 +14,8 @@ use sledge_workflow::machine::{Failure, Outcome, Purpose, StartTask, Status, Tas
 
 use super::core::Core;
 use super::journal::{Parent, Place, Summary};
+use super::pinning::{Found, Missing};
+use super::pins::Pins;
 use super::{Refused, name_of};
 use crate::config::Instance;
 use crate::invoke::function::Function;
@@ -50,6 +52,14 @@ pub(super) struct Made {
     pub commit: Commit,
 }
 
+/// The execution whose task is carried out.
+pub(super) struct Of {
+    pub id: u64,
+    pub place: Place,
+    /// The versions of functions that it calls.
+    pub pins: Rc<Pins>,
+}
+
 /// One attempt of a task.
 struct Attempt {
     result: Result<Value, Failure>,
@@ -67,13 +77,13 @@ impl From<Result<Value, Failure>> for Attempt {
 pub(super) async fn carry_out<R: Runner + 'static>(
     core: Rc<Core<R>>,
     workflow: Arc<Workflow>,
-    execution: u64,
+    execution: Of,
     start: StartTask,
 ) -> Finished {
     let begun_ms = express::now_ms();
     let mut runs = 0;
     loop {
-        let Attempt { result, transaction } = attempt(&core, &workflow, execution, &start).await;
+        let Attempt { result, transaction } = attempt(&core, &workflow, &execution, &start).await;
         let Some((transaction, ended_well)) = transaction else {
             return Finished { task: start.task, begun_ms, result, made: None };
         };
@@ -96,7 +106,7 @@ pub(super) fn conflict() -> Failure {
     failed("KeyValue.Conflict", format!("what the task reads was changed {STALE_MAX} times while it ran"))
 }
 
-async fn attempt<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, execution: u64, start: &StartTask) -> Attempt {
+async fn attempt<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, execution: &Of, start: &StartTask) -> Attempt {
     let StartTask { resource, input, .. } = start;
     if start.purpose != Purpose::Work {
         return dataset(core, workflow, start).await;
@@ -108,46 +118,69 @@ async fn attempt<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, e
             Err(failure) => Err(failure).into(),
         },
         Resource::KeyValue { operation } => key_value(core, workflow, *operation, input).await,
-        Resource::Workflow { .. } | Resource::StartExecution { .. } => nested(core, workflow, execution, start).await.into(),
-        Resource::Http { .. } | Resource::HttpInvoke => request(core, workflow, execution, start).await.into(),
+        Resource::Workflow { .. } | Resource::StartExecution { .. } => nested(core, workflow, execution.id, start).await.into(),
+        Resource::Http { .. } | Resource::HttpInvoke => request(core, workflow, execution.id, start).await.into(),
     }
 }
 
-/// Calls a function; where there is no room for that, later.
+/// Calls a function; where there is no room for that, later, and where the version to which the execution is pinned is missing, when it is there.
 async fn function<R: Runner + 'static>(
     core: &Core<R>,
     workflow: &Workflow,
-    execution: u64,
+    execution: &Of,
     asked: &Asked<'_>,
     start: &StartTask,
 ) -> Attempt {
-    let Some(_place) = core.unless_stopping(core.place(workflow)).await else { return stopping().into() };
+    let mut pause = Duration::ZERO;
+    loop {
+        let missing = match call_version(core, workflow, execution, asked, start).await {
+            Ok(attempt) => return attempt,
+            Err(missing) => missing,
+        };
+        // It takes no place while it waits.
+        if core.wait_for_version(execution, asked.name, missing, &mut pause).await.is_none() {
+            return stopping().into();
+        }
+    }
+}
+
+/// Calls the version of a function to which the execution is pinned; unless that is missing.
+async fn call_version<R: Runner + 'static>(
+    core: &Core<R>,
+    workflow: &Workflow,
+    execution: &Of,
+    asked: &Asked<'_>,
+    start: &StartTask,
+) -> Result<Attempt, Missing> {
+    let Some(_place) = core.unless_stopping(core.place(workflow)).await else { return Ok(stopping().into()) };
     let mut back_off = BACK_OFF_MIN;
     loop {
-        let function = match asked.find(workflow) {
-            Ok(function) => function,
-            Err(failure) => return Err(failure).into(),
+        let function = match core.version(workflow, &execution.pins, asked).await {
+            Found::Version(function) => function,
+            Found::Failed(failure) => return Ok(Err(failure).into()),
+            Found::Missing(missing) => return Err(missing),
         };
         let input = match asked.given(&function) {
             Ok(input) => input,
-            Err(failure) => return Err(failure).into(),
+            Err(failure) => return Ok(Err(failure).into()),
         };
-        let transaction = transaction(workflow, &function, &task_name(execution, start.task));
+        let transaction = transaction(workflow, &function, &task_name(execution.id, start.task));
         let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
         let call = Call { function: &function, input, deadline, joins: transaction.clone() };
         match replied(&core.runner, call).await {
             Ok(reply) => {
-                return Attempt { result: asked.output(reply), transaction: transaction.map(|transaction| (transaction, true)) };
+                let result = asked.output(reply);
+                return Ok(Attempt { result, transaction: transaction.map(|transaction| (transaction, true)) });
             }
             Err(failure) if has_no_room(&failure) => {
                 if core.unless_stopping(tokio::time::sleep(back_off)).await.is_none() {
-                    return stopping().into();
+                    return Ok(stopping().into());
                 }
                 back_off = (back_off * 2).min(BACK_OFF_MAX);
             }
             Err(failure) => {
                 let result = Err(of_function(asked.name, &failure));
-                return Attempt { result, transaction: transaction.map(|transaction| (transaction, false)) };
+                return Ok(Attempt { result, transaction: transaction.map(|transaction| (transaction, false)) });
             }
         }
     }

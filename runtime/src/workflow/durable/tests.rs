@@ -3,6 +3,7 @@
 mod crashes;
 mod datasets;
 mod life;
+mod pins;
 mod queues;
 mod steer;
 
@@ -59,7 +60,7 @@ impl Played {
         entry.map_or(0, |entry| String::from_utf8(entry.value.to_vec()).unwrap().parse().unwrap())
     }
 
-    fn run(&self, input: &Value, transaction: &Transaction) -> Result<(u16, Value), Failure> {
+    fn run(&self, function: &Function, input: &Value, transaction: &Transaction) -> Result<(u16, Value), Failure> {
         let text = |key: &str| input[key].as_str().unwrap_or_default();
         let change = |name: &str, change| transaction.make(&Commit::new(Vec::new(), vec![(key(name), change)])).unwrap();
         match text("do") {
@@ -75,6 +76,7 @@ impl Played {
                     return Ok((500, json!({ "errorType": "Flaky" })));
                 }
             }
+            "which" => return Ok((200, json!(function.digest.map(|digest| digest.to_hex().to_string())))),
             "trap" => {
                 change(text("key"), Change::Add(1_000_000));
                 return Err(Failure::Exit(1));
@@ -88,14 +90,14 @@ impl Played {
 impl Runner for Played {
     fn begin(
         &self,
-        _: &Arc<Function>,
+        function: &Arc<Function>,
         input: Input,
         _: Instant,
         joins: Option<Arc<Transaction>>,
     ) -> Result<reply::Answer, Failure> {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let transaction = Transaction::join(&joins.expect("a task's transaction"));
-        let replied = self.run(&serde_json::from_slice(&input.body.into_bytes()).unwrap(), &transaction);
+        let replied = self.run(function, &serde_json::from_slice(&input.body.into_bytes()).unwrap(), &transaction);
         transaction.settle(replied.is_ok(), Some(&self.space));
         let head = |status| ReplyHead { status: StatusCode::from_u16(status).unwrap(), ..ReplyHead::default() };
         let (result, head) = match replied {
@@ -118,7 +120,9 @@ struct Served {
     store: Arc<Store>,
     executions: Executions,
     workflows: HashMap<String, Arc<Workflow>>,
-    _function: Arc<Function>,
+    neighbours: Arc<Neighbours>,
+    /// The functions that are served.
+    functions: Mutex<HashMap<String, Arc<Function>>>,
     runs: Arc<AtomicU64>,
     stop: watch::Sender<bool>,
     kill: Option<oneshot::Sender<()>>,
@@ -140,12 +144,24 @@ impl Served {
     }
 
     fn start_with(disk: &Disk, workflows: &[(&str, Value)], settings: &Value) -> Served {
+        let function = Arc::new(Function::new(by_hand::loaded(&FunctionConfig::new("f", "f.wasm")), Home::alone()));
+        Served::start_pinned(disk, workflows, settings, (&[function], None))
+    }
+
+    /// The same with these functions, and what keeps versions of them.
+    fn start_pinned(
+        disk: &Disk,
+        workflows: &[(&str, Value)],
+        settings: &Value,
+        (functions, keeper): (&[Arc<Function>], Option<Arc<dyn Keeper>>),
+    ) -> Served {
         let embedded = Embedded::with_backend(disk.source(), KvLimits::default(), &Arc::default()).unwrap();
         let store = Arc::new(Store::Embedded(embedded));
         let executions = Executions::of(&store).unwrap();
         let (known, neighbours) = (Arc::new(Workflows::default()), Arc::new(Neighbours::default()));
-        let function = Arc::new(Function::new(by_hand::loaded(&FunctionConfig::new("f", "f.wasm")), Home::alone()));
-        neighbours.put(&function);
+        keeper.into_iter().for_each(|keeper| executions.pin_with(keeper));
+        functions.iter().for_each(|function| neighbours.put(function));
+        let functions = functions.iter().map(|function| (function.name().to_owned(), Arc::clone(function))).collect();
         let reach = Reach {
             functions: Arc::clone(&neighbours),
             workflows: Arc::clone(&known),
@@ -178,7 +194,14 @@ impl Served {
             });
         });
         let (kill, thread) = (Some(kill), Some(thread));
-        Served { store, executions, workflows, _function: function, runs, stop, kill, thread }
+        let functions = Mutex::new(functions);
+        Served { store, executions, workflows, neighbours, functions, runs, stop, kill, thread }
+    }
+
+    /// Serves a function in place of the one of its name.
+    fn replace(&self, function: &Arc<Function>) {
+        self.neighbours.put(function);
+        self.functions.lock().unwrap().insert(function.name().to_owned(), Arc::clone(function));
     }
 
     /// Ends it as SIGKILL does.
