@@ -21,7 +21,7 @@ use super::watch::{Files, Watch};
 use super::{fail, print_line, usage};
 use crate::compile::Purpose;
 use crate::config::{self, Config, ConfigError, DirWrite, FunctionConfig};
-use crate::deploy::Deployer;
+use crate::deploy::{self, Deployer};
 use crate::notice::{self, To};
 use crate::server::prepare::{Prepared, prepare};
 use crate::{load, logging, server};
@@ -178,7 +178,7 @@ fn written(config: &Config) -> impl Iterator<Item = PathBuf> + use<> {
         .filter(|dir| dir.write == DirWrite::Yes)
         .map(|dir| dir.host.clone());
     let own = [&config.kv, &config.state_dir, &config.cache_dir].into_iter().flatten().cloned();
-    own.chain(dirs).collect::<Vec<_>>().into_iter()
+    own.chain(deploy::pinned_folder(config)).chain(dirs).collect::<Vec<_>>().into_iter()
 }
 
 /// Runs the commands that make the functions, one after the other. What they print goes to standard error.

@@ -20,6 +20,7 @@ use super::canary::Progress;
 use super::catalogue::{Candidate, Catalogue, CatalogueError, Info, Origin};
 use super::history::{Deployed, History, Version};
 use super::loading::{self, Stored};
+use super::pinned::Pinned;
 use super::publish::{Publisher, Subscription};
 use super::quarantine::Unusable;
 use super::reconfigure::Reload;
@@ -204,6 +205,7 @@ pub struct Deployer {
     store: Option<Store>,
     health: Arc<Health>,
     stopping: AtomicBool,
+    pinned: Pinned,
 }
 
 impl Deployer {
@@ -259,7 +261,8 @@ impl Deployer {
         catalogue.set_offers(loading::offers(config));
         let publisher = Publisher::new(catalogue.router());
         let (catalogue, changes, stopping) = (Mutex::new(catalogue), Mutex::default(), AtomicBool::new(false));
-        let deployer = Deployer { compiler, changes, catalogue, publisher, store, health, stopping };
+        let pinned = Pinned::new(config);
+        let deployer = Deployer { compiler, changes, catalogue, publisher, store, health, stopping, pinned };
         deployer.report(&mut deployer.change());
         Ok(deployer)
     }
@@ -684,6 +687,25 @@ impl Deployer {
         **told = now;
     }
 
+    /// Versions that were loaded for executions are called no more.
+    pub(super) fn retire_pinned(&self, functions: Vec<Arc<Function>>) {
+        let mut told = self.change();
+        functions.iter().for_each(|function| self.catalogue().retire_beside(function));
+        self.publish(functions, &mut told);
+    }
+
+    pub(super) const fn pinned(&self) -> &Pinned {
+        &self.pinned
+    }
+
+    pub(super) const fn compiler(&self) -> &Compiler {
+        &self.compiler
+    }
+
+    pub(super) const fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
     fn check_running(&self) -> Result<(), DeployError> {
         if self.stopping.load(Ordering::Relaxed) { Err(DeployError::Stopping) } else { Ok(()) }
     }
@@ -694,7 +716,7 @@ impl Deployer {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
+    pub(super) fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
         // What can panic under this lock would be a bug; what is served is then as it was, or as it was to be.
         self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
     }

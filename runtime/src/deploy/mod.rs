@@ -12,7 +12,8 @@
 //! * [`canary`]: the next version of a function, while only a part of its requests goes to it;
 //! * [`deployer`]: the changes, one after the other: each is complete or has not happened; `loading`: what may become a part of them;
 //!   `reconfigure`: what a new configuration changes;
-//! * [`store`]: deployed functions on disk; [`history`]: their versions.
+//! * [`store`]: deployed functions on disk; [`history`]: their versions;
+//! * `pinned`: versions that durable executions need beside the served ones; `kept`: their files.
 //!
 //! A request keeps the version to which it was routed. A version that has been replaced is *retired*: it ends what it began, its idle
 //! sandboxes are given back, and with its last request everything of it is unmapped.
@@ -21,7 +22,9 @@ pub mod canary;
 pub mod catalogue;
 pub mod deployer;
 pub mod history;
+mod kept;
 mod loading;
+mod pinned;
 pub mod publish;
 pub mod quarantine;
 mod reconfigure;
@@ -30,4 +33,5 @@ mod taken;
 
 pub use catalogue::{Candidate, Info, Origin};
 pub use deployer::{Change, DeployError, Deployer};
+pub use kept::folder as pinned_folder;
 pub use publish::Published;

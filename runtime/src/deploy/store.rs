@@ -196,6 +196,12 @@ impl Store {
         Ok((config.map_err(|error| wrong(format!("version {}: {error}", version.version)))?, module))
     }
 
+    /// Where the module of a function with that digest is, as long as a version has it.
+    #[must_use]
+    pub fn module(&self, name: &str, digest: &blake3::Hash) -> PathBuf {
+        self.folder.join(module_name(name, digest))
+    }
+
     /// Keeps a function no longer.
     ///
     /// # Errors

@@ -1,6 +1,5 @@
 //! A function for tests of what is done with functions: an artifact made by hand, so that no compiler is needed. Its `_start` does nothing, and is not run.
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -16,6 +15,7 @@ use crate::config::FunctionConfig;
 /// One with these settings, of which no file is read.
 pub(crate) fn loaded(config: &FunctionConfig) -> Loaded {
     static ARTIFACT: OnceLock<Artifact> = OnceLock::new();
+    let artifact = || Artifact::load(&artifact("by hand"), &LoadPolicy::default()).unwrap_or_else(|error| panic!("{error}"));
     Loaded::new(ARTIFACT.get_or_init(artifact), config).expect("a function")
 }
 
@@ -62,8 +62,10 @@ pub(crate) fn descriptor(exports: &[(&str, FuncType)]) -> Descriptor {
     }
 }
 
-fn artifact() -> Artifact {
+/// The file of such an artifact, which differs by the name of its compiler.
+pub(crate) fn artifact(compiler: &str) -> Vec<u8> {
     let descriptor = descriptor(&[(COMMAND, FuncType { params: Vec::new(), results: Vec::new() })]);
+    let descriptor = Descriptor { compiler: compiler.to_owned(), ..descriptor };
     let text = Text { bytes: u64::from(CODE_BYTES), trap_rows: Vec::new() };
     let encoded = descriptor::encode(&descriptor, &[text], &[]);
     let folder = tempfile::tempdir().expect("a folder");
@@ -82,11 +84,7 @@ fn artifact() -> Artifact {
     run(Command::new("clang-22").arg(target).arg("-c").arg(at("artifact.s")).arg("-o").arg(at("artifact.o")));
     let flags = ["-shared", "-nostdlib", "-zrodynamic", "-znorelro", "-znoexecstack", "-zseparate-code", "--build-id=none", "-o"];
     run(Command::new("ld.lld-22").args(flags).arg(at("artifact.so")).arg(at("artifact.o")));
-    load(&at("artifact.so"))
-}
-
-fn load(path: &Path) -> Artifact {
-    Artifact::load(&std::fs::read(path).expect("an artifact"), &LoadPolicy::default()).unwrap_or_else(|error| panic!("{error}"))
+    std::fs::read(at("artifact.so")).expect("an artifact")
 }
 
 fn run(command: &mut Command) {

@@ -75,6 +75,7 @@ pub fn serve(
     sledge_sandbox::bound_heap();
     let Prepared { address, plan, tls, tokens, aws_keys, telemetry, deployer } = prepared;
     let deployer = Arc::new(deployer);
+    deployer.pin_executions();
     let certificate = tls.map(tls::Current::new).map(Arc::new);
     let (stop, stopped) = watch::channel(false);
     let is_ready = Ready { health: Arc::clone(deployer.health()), when_degraded: config.ready_when_degraded };
