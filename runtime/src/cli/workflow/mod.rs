@@ -2,6 +2,7 @@
 
 mod executions;
 mod record;
+mod repin;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use sledge_workflow::rehearse::{CaseResult, Suite};
 
 use self::executions::{CallbackArgs, ListArgs, OneArgs, PauseArgs, QueuesArgs, RestartArgs, StartArgs, StopArgs};
 use self::record::RecordArgs;
+use self::repin::RepinArgs;
 use super::{FAILURE, fail, print_line, say};
 
 /// What is done with definitions.
@@ -31,7 +33,7 @@ pub(super) enum WorkflowCommand {
     Start(StartArgs),
     /// List workflows, or the executions of one, the newest first
     List(ListArgs),
-    /// Show an execution: its status, input and output
+    /// Show an execution: its status, input and output, and the versions of functions that it calls
     Show(OneArgs),
     /// Show what happened in an execution
     History(OneArgs),
@@ -49,6 +51,8 @@ pub(super) enum WorkflowCommand {
     Resume(PauseArgs),
     /// List what runs and waits of a workflow with limits, by key
     Queues(QueuesArgs),
+    /// Have executions that have not ended call the versions of functions that are served now, not those with which they began
+    Repin(RepinArgs),
     /// Answer a task that waits for its callback (.waitForTaskToken)
     Callback(CallbackArgs),
 }
@@ -101,6 +105,7 @@ pub(super) fn workflow(command: &WorkflowCommand) -> ExitCode {
         WorkflowCommand::Pause(args) => executions::pause(args, true),
         WorkflowCommand::Resume(args) => executions::pause(args, false),
         WorkflowCommand::Queues(args) => executions::queues(args),
+        WorkflowCommand::Repin(args) => repin::repin(args),
         WorkflowCommand::Callback(args) => executions::callback(args),
     }
 }
