@@ -62,6 +62,7 @@ mod operations;
 mod packaging;
 mod pending;
 mod phases;
+mod pinned;
 mod profiles;
 mod projects;
 mod protocol;
