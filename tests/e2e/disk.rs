@@ -163,6 +163,12 @@ fn a_damaged_file_stops_only_the_functions_that_need_it() {
     let mut server = Server::start(config(&at("kv.redb")));
     let lines: Vec<String> = (0..200).map(|index| format!("set k{index} value-of-{index}")).collect();
     assert_eq!(ask(&server, &lines.join("\n")).len(), 200);
+    // Soon they are in the file, and not in its log alone.
+    let is_there = |value: &str| {
+        let bytes = fs::read(at("kv.redb")).expect("the file");
+        bytes.windows(value.len()).any(|window| window == value.as_bytes())
+    };
+    wait_for(&true, || is_there("value-of-7") && is_there("value-of-199"));
     server.signal(Signal::KILL);
     server.wait(TIME_MAX);
     let good = text(&kv(&["check"], &at("kv.redb"), &[]).stdout);

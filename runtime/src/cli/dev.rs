@@ -22,6 +22,8 @@ use super::{fail, print_line, usage};
 use crate::compile::Purpose;
 use crate::config::{self, Config, ConfigError, DirWrite, FunctionConfig};
 use crate::deploy::{self, Deployer};
+use crate::kv::embedded::log_path;
+use crate::kv::file as kv_file;
 use crate::notice::{self, To};
 use crate::server::prepare::{Prepared, prepare};
 use crate::{load, logging, server};
@@ -178,7 +180,8 @@ fn written(config: &Config) -> impl Iterator<Item = PathBuf> + use<> {
         .filter(|dir| dir.write == DirWrite::Yes)
         .map(|dir| dir.host.clone());
     let own = [&config.kv, &config.state_dir, &config.cache_dir].into_iter().flatten().cloned();
-    own.chain(deploy::pinned_folder(config)).chain(dirs).collect::<Vec<_>>().into_iter()
+    let log = kv_file(config.kv.as_deref()).map(log_path);
+    own.chain(log).chain(deploy::pinned_folder(config)).chain(dirs).collect::<Vec<_>>().into_iter()
 }
 
 /// Runs the commands that make the functions, one after the other. What they print goes to standard error.

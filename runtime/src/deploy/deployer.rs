@@ -387,6 +387,14 @@ impl Deployer {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Closes the key-value store, when no request runs any more.
+    pub fn close_store(&self) {
+        let catalogue = self.catalogue();
+        if let Some(kv) = catalogue.kv() {
+            kv.close();
+        }
+    }
+
     /// Serves `module`, which must be WebAssembly in binary form, under `name`; instead of what was deployed under that name, if anything, and
     /// with the settings of that, but for those that are `given`. With `reset` those that are not given are the defaults. The author is kept with the version.
     ///

@@ -1,13 +1,15 @@
-//! The store inside this process: an index in memory for reads, a redb file as the durable log.
+//! The store inside this process: an index in memory for reads, a log for what is committed, a redb file, the *tree*, for what is kept.
 //!
 //! ```text
-//!   Space -> Index (reads) | Message -> Writer (writer.rs) -> File (file.rs), then Index
+//!   Space -> Index (reads) | Message -> Writer (writer.rs) -> Log (log.rs), then Index
+//!                                          │  └ Folder (fold.rs): many records of the log -> one transaction of the tree (file.rs)
 //!                                          └ closed after an error, and opened again with back-off (recovery.rs)
 //! ```
 //!
 //! All entries are in the index, which is as large as the limits let it become. One thread writes: it takes the commits that wait, checks each
-//! against what is there, writes them in one transaction of redb, which ends with an fsync, puts them into the index, and only then
-//! acknowledges them. So many commits at the same time cost one fsync, and no reader sees what a crash could take back.
+//! against what is there, writes them as one record of the log, which costs one write and one fdatasync, puts them into the index, and only then
+//! acknowledges them. So many commits at the same time cost one fdatasync, and no reader sees what a crash could take back. What the log holds comes to the tree later, much at once. A store in memory has no log: its commits
+//! are transactions of redb.
 //!
 //! Each tenant has an index of its own under a lock of its own, held by the writer while it puts one commit there. So a reader that holds it
 //! sees commits as a whole. A commit that changes nothing is a reader: what it expects is looked at under that lock.
@@ -16,7 +18,11 @@
 
 mod fault;
 pub mod file;
+mod fold;
+mod frame;
 mod lines;
+mod log;
+mod pending;
 mod records;
 mod recovery;
 mod salvage;
@@ -27,9 +33,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::OpenOptions;
 use std::io;
 use std::ops::Bound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::time::Duration;
 
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{Database, StorageBackend};
@@ -37,6 +45,8 @@ use rustix::fs::Advice;
 use tokio::sync::{mpsc, oneshot};
 
 use self::file::{Contents, File};
+use self::fold::{FOLD_AT, FoldAt, Folder};
+use self::pending::Overlay;
 use self::writer::Writer;
 use super::count::Commits;
 use super::{
@@ -50,6 +60,8 @@ pub use self::records::{Order, Records};
 
 /// Commits that wait for the writer; those that come then wait for room.
 const QUEUE_MAX: usize = 1_024;
+/// For how long a server that ends waits for its store.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Why there is no store.
 #[derive(Debug, thiserror::Error)]
@@ -77,8 +89,10 @@ struct Shared {
     /// Whether the indexes are what the file holds: from when it was first opened on, whatever becomes of it.
     is_open: AtomicBool,
     commits: Commits,
-    /// The file's transactions with commits that are in the indexes.
+    /// Groups of commits that are in the indexes.
     applied: AtomicU64,
+    /// Records that may be in the log alone.
+    overlay: RwLock<Overlay>,
     /// The file that is open, for those that read records.
     database: RwLock<Option<Weak<Database>>>,
 }
@@ -121,6 +135,8 @@ enum Message {
     Commit(Request),
     /// If the file is closed, it is time to open it.
     Retry,
+    /// Nothing more comes: the file is to be closed in good order. Then the sender is dropped.
+    End(SyncSender<()>),
 }
 
 #[derive(Debug)]
@@ -140,22 +156,22 @@ impl std::borrow::Borrow<[u8]> for BucketKey {
 }
 
 impl Embedded {
-    /// Opens the store in that file, or makes it. Where that is not possible, `health` says why, and it is tried again.
+    /// Opens the store in that file, or makes it; its log is beside it ([`log_path`]). Where that is not possible, `health` says why, and it is tried again.
     ///
     /// # Errors
     /// When there is no thread to be had.
     pub fn open(path: &Path, limits: KvLimits, health: &Arc<Health>) -> Result<Embedded, OpenError> {
         let name = path.display().to_string();
-        let (path, mut was_there) = (path.to_owned(), false);
+        let (path, log, mut was_there) = (path.to_owned(), log_path(path), false);
         let source = move || {
             let (file, is_again) = (open_file(&path, !was_there)?, was_there);
             was_there = true;
             if is_again {
                 forget_unwritten(&file)?;
             }
-            File::open(FileBackend::new(file)?)
+            File::open_with_log(FileBackend::new(file)?, |is_needed| open_log(&log, is_needed))
         };
-        Embedded::with_source(name, Box::new(source), limits, health)
+        Embedded::with_source(name, (Box::new(source), Some(FOLD_AT)), limits, health)
     }
 
     /// A store that is gone with this process.
@@ -164,25 +180,45 @@ impl Embedded {
     /// When there is no thread to be had.
     pub fn in_memory(limits: KvLimits) -> Result<Embedded, OpenError> {
         let source = || File::open(InMemoryBackend::new());
-        Embedded::with_source("memory".to_owned(), Box::new(source), limits, &Arc::default())
+        Embedded::with_source("memory".to_owned(), (Box::new(source), None), limits, &Arc::default())
     }
 
-    /// Opens the store in what is no ordinary file; `backend` is asked for it each time that it is opened.
+    /// Opens the store in what are no ordinary files; `backends` is asked for the tree's and the log's each time that it is opened.
     ///
     /// # Errors
     /// As for [`Embedded::open`].
     pub fn with_backend<B: StorageBackend>(
-        mut backend: impl FnMut() -> io::Result<B> + Send + 'static,
+        backends: impl FnMut() -> io::Result<[B; 2]> + Send + 'static,
         limits: KvLimits,
         health: &Arc<Health>,
     ) -> Result<Embedded, OpenError> {
-        Embedded::with_source("FILE".to_owned(), Box::new(move || File::open(backend()?)), limits, health)
+        Embedded::with_folds(backends, FOLD_AT, limits, health)
     }
 
-    fn with_source(name: String, source: Source, limits: KvLimits, health: &Arc<Health>) -> Result<Embedded, OpenError> {
+    /// The same with other moments at which the log is written to the tree.
+    fn with_folds<B: StorageBackend>(
+        mut backends: impl FnMut() -> io::Result<[B; 2]> + Send + 'static,
+        at: FoldAt,
+        limits: KvLimits,
+        health: &Arc<Health>,
+    ) -> Result<Embedded, OpenError> {
+        let source = move || {
+            let [tree, log] = backends()?;
+            File::open_with_log(tree, |_| Ok(Box::new(log)))
+        };
+        Embedded::with_source("FILE".to_owned(), (Box::new(source), Some(at)), limits, health)
+    }
+
+    fn with_source(
+        name: String,
+        (source, folds): (Source, Option<FoldAt>),
+        limits: KvLimits,
+        health: &Arc<Health>,
+    ) -> Result<Embedded, OpenError> {
         let (writer, messages) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared::default());
-        let mut thread = Writer::new(name, source, limits, Arc::clone(&shared), Arc::clone(health));
+        let folder = folds.map_or_else(|| Ok(Folder::none()), Folder::start).map_err(OpenError::Thread)?;
+        let mut thread = Writer::new(name, (source, folder), limits, Arc::clone(&shared), Arc::clone(health));
         // With the privileges that the server still has; threads that start later have none.
         thread.open_first();
         confine::thread("kv", move || thread.work(messages)).map_err(OpenError::Thread)?;
@@ -208,6 +244,15 @@ impl Embedded {
         let _ = self.writer.try_send(Message::Retry);
     }
 
+    /// Closes the file in good order, so that it needs no log, and waits for that, though not for long. Commits that come later are refused.
+    pub fn close(&self) {
+        let (sender, ended) = std::sync::mpsc::sync_channel(1);
+        if self.writer.blocking_send(Message::End(sender)).is_ok() {
+            // The writer says that it has ended, and how it went, by dropping the sender. What it has not done by then is in the log.
+            let _ = ended.recv_timeout(CLOSE_TIME_MAX);
+        }
+    }
+
     /// What became of commits.
     #[must_use]
     pub fn commits(&self) -> &Commits {
@@ -218,6 +263,32 @@ impl Embedded {
 /// Opens a file to read and write, or makes it if it may.
 fn open_file(path: &Path, create: bool) -> io::Result<std::fs::File> {
     OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)
+}
+
+/// Where the log of a store in that file is.
+#[must_use]
+pub fn log_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".log");
+    name.into()
+}
+
+/// Opens the log, which the tree's lock guards, too, or makes it where the tree does not need what it holds.
+fn open_log(path: &Path, is_needed: bool) -> io::Result<Box<dyn StorageBackend>> {
+    let file = open_file(path, !is_needed)?;
+    if !is_needed {
+        // Before the tree says that it needs it: a file whose name is lost in a crash is lost.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match std::fs::File::open(folder)?.sync_all() {
+            // File systems that have nothing to sync there.
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {}
+            synced => synced?,
+        }
+    }
+    // Always: the process that failed to write it may be another one.
+    forget_unwritten(&file)?;
+    let backend = FileBackend::new(file).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(Box::new(backend))
 }
 
 /// Has the kernel forget what it could not write to the disk: it keeps that as if it had, so that one would read what a crash takes back.

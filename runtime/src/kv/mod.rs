@@ -1,7 +1,7 @@
 //! The key-value store of functions: values with versions, in the buckets of each tenant, and one primitive that changes them.
 //!
 //! ```text
-//!   host::kv -> Space -> embedded: index (reads) | writer -> redb (the log), then index
+//!   host::kv -> Space -> embedded: index (reads) | writer -> log, then index; log -> redb (the tree)
 //!                    -> redis: a connection for each worker
 //! ```
 //!
@@ -254,6 +254,13 @@ impl Store {
     pub fn retry(&self) {
         if let Store::Embedded(store) = self {
             store.retry();
+        }
+    }
+
+    /// Closes it in good order when nothing more is to come.
+    pub fn close(&self) {
+        if let Store::Embedded(store) = self {
+            store.close();
         }
     }
 

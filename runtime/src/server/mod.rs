@@ -152,6 +152,7 @@ pub fn serve(
     running.dispatcher.advance(Phase::Draining);
     let _ = stop.send(true);
     running.drain(Duration::from_millis(config.drain_timeout_ms));
+    deployer.close_store();
     // What the last requests were is known only now.
     if let Some(telemetry) = telemetry {
         telemetry.stop();

@@ -22,6 +22,24 @@ pub enum FileError {
     /// It is not the file that was open before.
     #[error("it is not the file that this server had open")]
     Another,
+    /// It is closed, or has no log.
+    #[error("it is not open")]
+    NotOpen,
+    /// Its log cannot be opened, read or written.
+    #[error("its log: {0}")]
+    Log(#[source] io::Error),
+    /// There is no log, which has to be there.
+    #[error("its log is missing, and holds the last commits")]
+    NoLog,
+    /// The log was written beside another state of the file.
+    #[error("its log does not belong to it")]
+    OtherLog,
+    /// A record of the log is missing although later ones are there.
+    #[error("record {sequence} of its log is damaged, and later ones are there")]
+    LogGap {
+        /// Which is missing.
+        sequence: u64,
+    },
 }
 
 macro_rules! from_redb {
@@ -53,12 +71,34 @@ impl FileError {
             FileError::Another => format!(
                 "{file} is not the file that this server had open: put that one back, or restart the server to use this one"
             ),
+            FileError::NotOpen => format!("{file} is not open"),
+            FileError::Log(error) => log_words(error, file),
+            FileError::NoLog => format!(
+                "{file} was not closed in good order, and {file}.log with the last commits is missing: put it back, or make a file \
+                 without them with `sledge kv salvage {file} NEW`"
+            ),
+            FileError::OtherLog => format!(
+                "{file}.log does not belong to {file}: one of both is an older copy; put the right one back, or make a file of \
+                 what fits with `sledge kv salvage {file} NEW`"
+            ),
+            FileError::LogGap { sequence } => format!(
+                "{file}.log is damaged (record {sequence} is missing, and later ones are there): `sledge kv salvage {file} NEW` makes a \
+                 new file of what can be read"
+            ),
         }
     }
 }
 
 fn damaged(why: impl fmt::Display, file: &str) -> String {
     format!("{file} is damaged ({why}): `sledge kv salvage {file} NEW` makes a new file of what can be read")
+}
+
+/// The same for an error of the system with the log. What concerns the whole disk is said as of the file itself.
+fn log_words(error: &io::Error, file: &str) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EIO | libc::EROFS) => io_words(error, file),
+        _ => io_words(error, &format!("{file}.log")),
+    }
 }
 
 /// The same for an error of the system.

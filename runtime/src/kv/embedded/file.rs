@@ -1,14 +1,18 @@
-//! The store's file: a redb database, its tables, and the versions of its format.
+//! The store's file: a redb database, the *tree*, its tables, and the versions of its format; and beside it the log (`log.rs`), in which commits are before they are in the tree.
 //!
 //! ```text
 //!   entries  (tenant, bucket and key) -> (version, value)
 //!   version  tenant -> the version of its last commit        format 1: () -> that of all tenants
 //!   about    "format", "identity", "sequence", "floor"       format 1: none
+//!            "log"                                           format 3 alone: the nonce of the log's records that count
 //!   records  key -> value                                    what the server keeps for itself; none before there is one
 //! ```
 //!
-//! `sequence` counts the transactions that write commits: by it a writer finds out whether one that failed is in the file. `floor` is what the one counter of
-//! format 1 came to: the versions of tenants that have none of their own go on from there.
+//! `sequence` counts the groups of commits: those up to it are in the tree, those behind it in the log, if there is one. By it a writer finds out whether a group that failed is in the file. `floor` is
+//! what the one counter of format 1 came to: the versions of tenants that have none of their own go on from there.
+//!
+//! Format 3 is format 2 with a log that may hold commits: a sledge that knows no log refuses it. When the store is closed in good order, the log is written to the tree, whose format is 2 again. Then the tree is all there is, and
+//! whatever lies where a log would be does not count.
 //!
 //! redb checks what it reads only after a crash. So a file that was closed in good order is checked here when it is opened, and whatever redb does with a
 //! damaged one, be it a panic, is an error.
@@ -26,6 +30,9 @@ use redb::{
 };
 
 use super::fault::FileError;
+use super::frame::Changes;
+use super::log::Log;
+use super::pending::{Layer, Pending};
 use super::{BucketKey, Entry};
 use crate::kv::Record;
 
@@ -44,12 +51,15 @@ pub(super) const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::n
 /// What is written to see whether something can be.
 const PROBE: TableDefinition<'_, (), &[u8]> = TableDefinition::new("probe");
 
-/// The version of the format that is written.
-pub const FORMAT: u64 = 2;
+/// The newest version of the format: that of a file that has a log.
+pub const FORMAT: u64 = 3;
+/// That of a file without a log.
+const FORMAT_ALONE: u64 = 2;
 const FORMAT_KEY: &str = "format";
 const IDENTITY_KEY: &str = "identity";
 const SEQUENCE_KEY: &str = "sequence";
 const FLOOR_KEY: &str = "floor";
+const LOG_KEY: &str = "log";
 
 /// What a file of redb's begins with, and its smallest page.
 pub(super) const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
@@ -61,11 +71,15 @@ const CACHE_BYTES: usize = 16 << 20;
 /// An open file.
 #[derive(Debug)]
 pub struct File {
-    /// Shared with those that read records, for as long as they do.
+    /// Shared with those that read records, for as long as they do, and with the thread that writes the log to it.
     database: Arc<Database>,
+    /// None of a store in memory.
+    log: Option<Log>,
+    /// The nonce of the log's records that count, if the log may hold some.
+    nonce: Option<u64>,
     /// What it has in common with its copies only: a random number.
     pub identity: u64,
-    /// Transactions with commits that are in it.
+    /// Groups of commits that are in the tree.
     pub sequence: u64,
     /// Where the versions of a tenant begin that has none here.
     pub floor: u64,
@@ -98,11 +112,34 @@ pub enum LogError {
 }
 
 impl File {
-    /// Opens a store, or makes one of what is empty.
+    /// Opens a store without a log, or makes one of what is empty.
     ///
     /// # Errors
-    /// When it cannot be read or written, is damaged, or a later sledge has written it.
+    /// When it cannot be read or written, is damaged, a later sledge has written it, or it needs its log.
     pub fn open(backend: impl StorageBackend) -> Result<File, FileError> {
+        let file = File::tree(backend)?;
+        if file.nonce.is_some() { Err(FileError::NoLog) } else { Ok(file) }
+    }
+
+    /// Opens a store and its log, for which `log` is asked when the tree is open, and so locked for this process. It is told whether there has to be one.
+    ///
+    /// # Errors
+    /// As for [`File::open`], and when the log cannot be opened.
+    pub fn open_with_log(
+        backend: impl StorageBackend,
+        log: impl FnOnce(bool) -> io::Result<Box<dyn StorageBackend>>,
+    ) -> Result<File, FileError> {
+        let mut file = File::tree(backend)?;
+        let is_needed = file.nonce.is_some();
+        let log = log(is_needed).and_then(Log::open).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound if is_needed => FileError::NoLog,
+            _ => FileError::Log(error),
+        });
+        file.log = Some(log?);
+        Ok(file)
+    }
+
+    fn tree(backend: impl StorageBackend) -> Result<File, FileError> {
         guarded(move || {
             let repaired = Arc::new(AtomicBool::new(false));
             let mut builder = Database::builder();
@@ -119,7 +156,30 @@ impl File {
         })
     }
 
-    /// All that it holds.
+    /// What the log holds behind the tree, in order.
+    ///
+    /// # Errors
+    /// When it cannot be read, is another tree's, or lacks something.
+    pub(super) fn tail(&self) -> Result<Vec<Changes>, FileError> {
+        let (Some(log), Some(nonce)) = (&self.log, self.nonce) else { return Ok(Vec::new()) };
+        if !log.nonces().map_err(FileError::Log)?.contains(&Some(nonce)) {
+            return Err(FileError::OtherLog);
+        }
+        let scan = log.scan(nonce, self.sequence).map_err(FileError::Log)?;
+        scan.lost.map_or(Ok(scan.changes), |sequence| Err(FileError::LogGap { sequence }))
+    }
+
+    /// Whether the group of commits with that sequence is there: in the tree, or in the log.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub(super) fn holds(&self, sequence: u64) -> Result<bool, FileError> {
+        let (Some(log), Some(nonce)) = (&self.log, self.nonce) else { return Ok(sequence <= self.sequence) };
+        let found = log.found(nonce, self.sequence).map_err(FileError::Log)?;
+        Ok(sequence <= self.sequence || found.contains_key(&sequence))
+    }
+
+    /// All that the tree holds.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -145,6 +205,28 @@ impl File {
         Ok(contents)
     }
 
+    /// All that the tree and the log hold, and of that what the log holds.
+    ///
+    /// # Errors
+    /// When one of both cannot be read, or the log lacks something.
+    pub(super) fn contents(&self) -> Result<(Contents, Vec<Changes>), FileError> {
+        let tail = self.tail()?;
+        let mut contents = self.load()?;
+        for changes in &tail {
+            for (tenant, key, entry) in changes.writes() {
+                let content = contents.entry(tenant.into()).or_default();
+                match entry {
+                    Some(entry) => drop(content.entries.insert(key.clone(), entry.clone())),
+                    None => drop(content.entries.remove(key)),
+                }
+            }
+            for (tenant, version) in changes.versions() {
+                contents.entry(tenant.into()).or_default().version = version;
+            }
+        }
+        Ok((contents, tail))
+    }
+
     /// Calls `with` with tenant, key, version and value of each entry, in order.
     ///
     /// # Errors
@@ -160,11 +242,11 @@ impl File {
         })
     }
 
-    /// Writes the commits of one transaction, the versions that tenants have then, and records, for good.
+    /// Writes a group of commits to the tree, the versions that tenants have then, and records, for good: without a log, or where the log is too small for it.
     ///
     /// # Errors
     /// When that fails. Then this file cannot be used any more.
-    pub fn log<'a>(
+    pub fn commit<'a>(
         &mut self,
         writes: impl Iterator<Item = Write<'a>>,
         versions: impl Iterator<Item = (&'a str, u64)>,
@@ -172,9 +254,9 @@ impl File {
     ) -> Result<(), LogError> {
         let sequence = self.sequence + 1;
         let write = guarded(|| {
-            let write = self.begin()?;
+            let write = begin(&self.database)?;
             put(&write, writes, versions, sequence)?;
-            put_records(&write, records)?;
+            put_records(&write, records.iter().map(|record| (&*record.key, record.value.as_deref())))?;
             Ok(write)
         });
         let write = write.map_err(LogError::NotMade)?;
@@ -183,13 +265,73 @@ impl File {
         Ok(())
     }
 
+    /// The nonce of the records of the log that count, if there may be some, and the sequence above which they do.
+    pub(super) const fn logged(&self) -> (Option<u64>, u64) {
+        (self.nonce, self.sequence)
+    }
+
+    /// What writes to the tree beside this thread.
+    pub(super) fn shared(&self) -> Arc<Database> {
+        Arc::clone(&self.database)
+    }
+
+    /// The log, if this store has one.
+    pub(super) fn log(&mut self) -> Option<&mut Log> {
+        self.log.as_mut()
+    }
+
+    /// The tree has all groups of commits up to that one, durably.
+    pub(super) fn folded(&mut self, sequence: u64) {
+        self.sequence = sequence;
+        if let Some(log) = &mut self.log {
+            log.folded(sequence);
+        }
+    }
+
+    /// Writes what the log holds to the tree, up to that sequence, and begins a log with nothing in it. A store without a log stays as it is.
+    ///
+    /// # Errors
+    /// When that fails. Then this file cannot be used any more, and the log holds what it held.
+    pub(super) fn start(&mut self, pending: &Pending, layer: &Layer, sequence: u64) -> Result<(), FileError> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let nonce = random()?;
+        // First the log says the nonce, then the tree: the log of a tree with a nonce knows it, whenever this ends.
+        log.announce(self.nonce, nonce).map_err(FileError::Log)?;
+        let more = |write: &WriteTransaction| {
+            let mut about = write.open_table(ABOUT)?;
+            about.insert(LOG_KEY, nonce)?;
+            about.insert(FORMAT_KEY, FORMAT)?;
+            Ok(())
+        };
+        // In one transaction: with another nonce, the log's records do not count any more.
+        fold_with(&self.database, pending, layer, sequence, more)?;
+        (self.sequence, self.nonce) = (sequence, Some(nonce));
+        log.begin(nonce).map_err(FileError::Log)
+    }
+
+    /// The same at the end: a file that needs no log any more, and that an earlier sledge may open.
+    ///
+    /// # Errors
+    /// When that fails; the log holds what it held.
+    pub(super) fn end(self, pending: &Pending, layer: &Layer, sequence: u64) -> Result<(), FileError> {
+        let more = |write: &WriteTransaction| {
+            let mut about = write.open_table(ABOUT)?;
+            about.remove(LOG_KEY)?;
+            about.insert(FORMAT_KEY, FORMAT_ALONE)?;
+            Ok(())
+        };
+        let ended = if self.nonce.is_some() { fold_with(&self.database, pending, layer, sequence, more) } else { Ok(()) };
+        self.discard();
+        ended
+    }
+
     /// Sets where the versions of tenants begin that have none.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn set_floor(&mut self, floor: u64) -> Result<(), FileError> {
         guarded(|| {
-            let write = self.begin()?;
+            let write = begin(&self.database)?;
             write.open_table(ABOUT)?.insert(FLOOR_KEY, floor)?;
             Ok(write.commit()?)
         })?;
@@ -208,7 +350,7 @@ impl File {
         sequence: u64,
     ) -> Result<(), FileError> {
         guarded(|| {
-            let write = self.begin()?;
+            let write = begin(&self.database)?;
             put(&write, writes, versions, sequence)?;
             Ok(write.commit()?)
         })?;
@@ -216,16 +358,19 @@ impl File {
         Ok(())
     }
 
-    /// Writes so many bytes for good, and removes them again: whether there is room for a commit of that size.
+    /// Writes so many bytes for good, and removes them again: whether there is room for a commit of that size, in the log as in the tree.
     ///
     /// # Errors
     /// When there is none.
-    pub fn probe(&self, bytes: usize) -> Result<(), FileError> {
+    pub fn probe(&mut self, bytes: usize) -> Result<(), FileError> {
+        if let Some(log) = &mut self.log {
+            log.reserve(bytes).map_err(FileError::Log)?;
+        }
         guarded(|| {
-            let write = self.begin()?;
+            let write = begin(&self.database)?;
             write.open_table(PROBE)?.insert((), &*vec![0; bytes])?;
             write.commit()?;
-            let write = self.begin()?;
+            let write = begin(&self.database)?;
             write.delete_table(PROBE)?;
             Ok(write.commit()?)
         })
@@ -243,12 +388,36 @@ impl File {
             Ok(())
         });
     }
+}
 
-    fn begin(&self) -> Result<WriteTransaction, FileError> {
-        let mut write = self.database.begin_write()?;
-        write.set_durability(Durability::Immediate).map_err(redb::Error::from)?;
-        Ok(write)
-    }
+/// Writes what the log holds up to that sequence to the tree, durably, as one transaction.
+///
+/// # Errors
+/// When that fails: nothing of it may be there, or all.
+pub(super) fn fold(database: &Database, pending: &Pending, layer: &Layer, sequence: u64) -> Result<(), FileError> {
+    fold_with(database, pending, layer, sequence, |_| Ok(()))
+}
+
+fn fold_with(
+    database: &Database,
+    pending: &Pending,
+    layer: &Layer,
+    sequence: u64,
+    more: impl FnOnce(&WriteTransaction) -> Result<(), FileError>,
+) -> Result<(), FileError> {
+    guarded(|| {
+        let write = begin(database)?;
+        put(&write, pending.writes(), pending.versions(), sequence)?;
+        put_records(&write, layer.iter().map(|(key, value)| (&**key, value.as_deref())))?;
+        more(&write)?;
+        Ok(write.commit()?)
+    })
+}
+
+fn begin(database: &Database) -> Result<WriteTransaction, FileError> {
+    let mut write = database.begin_write()?;
+    write.set_durability(Durability::Immediate).map_err(redb::Error::from)?;
+    Ok(write)
 }
 
 fn put<'a>(
@@ -284,15 +453,19 @@ pub(super) fn sequence(read: &ReadTransaction) -> Result<u64, FileError> {
     Ok(read.open_table(ABOUT)?.get(SEQUENCE_KEY)?.map_or(0, |number| number.value()))
 }
 
-fn put_records(write: &WriteTransaction, records: &[Record]) -> Result<(), FileError> {
-    if records.is_empty() {
+fn put_records<'a>(
+    write: &WriteTransaction,
+    records: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
+) -> Result<(), FileError> {
+    let mut records = records.peekable();
+    if records.peek().is_none() {
         return Ok(());
     }
     let mut table = write.open_table(RECORDS)?;
-    for Record { key, value } in records {
+    for (key, value) in records {
         match value {
-            Some(value) => table.insert(&**key, &**value)?,
-            None => table.remove(&**key)?,
+            Some(value) => table.insert(key, value)?,
+            None => table.remove(key)?,
         };
     }
     Ok(())
@@ -309,10 +482,12 @@ fn prepare(database: Database, was_damaged: bool) -> Result<File, FileError> {
     };
     match about(FORMAT_KEY)? {
         Some(found) if found > FORMAT => return Err(FileError::Newer { found, known: FORMAT }),
-        Some(_) => {
+        Some(format) => {
             let [identity, sequence, floor] = [IDENTITY_KEY, SEQUENCE_KEY, FLOOR_KEY].map(about);
             let (identity, sequence, floor) = (identity?.unwrap_or(0), sequence?.unwrap_or(0), floor?.unwrap_or(0));
-            return Ok(File { database: Arc::new(database), identity, sequence, floor, was_damaged });
+            // An earlier sledge leaves the key where it is, and the format says that it does not count.
+            let nonce = if format > FORMAT_ALONE { Some(about(LOG_KEY)?.unwrap_or(0)) } else { None };
+            return Ok(File { database: Arc::new(database), log: None, nonce, identity, sequence, floor, was_damaged });
         }
         None => {}
     }
@@ -326,11 +501,11 @@ fn prepare(database: Database, was_damaged: bool) -> Result<File, FileError> {
     write.open_table(VERSIONS)?;
     write.open_table(ENTRIES)?;
     let identity = random()?;
-    for (key, number) in [(FORMAT_KEY, FORMAT), (IDENTITY_KEY, identity), (SEQUENCE_KEY, 0), (FLOOR_KEY, floor)] {
+    for (key, number) in [(FORMAT_KEY, FORMAT_ALONE), (IDENTITY_KEY, identity), (SEQUENCE_KEY, 0), (FLOOR_KEY, floor)] {
         write.open_table(ABOUT)?.insert(key, number)?;
     }
     write.commit()?;
-    Ok(File { database: Arc::new(database), identity, sequence: 0, floor, was_damaged })
+    Ok(File { database: Arc::new(database), log: None, nonce: None, identity, sequence: 0, floor, was_damaged })
 }
 
 fn random() -> io::Result<u64> {

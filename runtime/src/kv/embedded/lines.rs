@@ -14,10 +14,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use super::file::{Content, Contents, FORMAT};
+use super::file::{Content, Contents};
 use super::{BucketKey, Entry};
 use crate::kv::{BucketName, VALUE_BYTES_MAX};
 
+/// The version of the format of these lines.
+const FORMAT: u64 = 2;
 /// The longest line: a value and a key, in base64.
 const LINE_BYTES_MAX: u64 = (VALUE_BYTES_MAX as u64 + (16 << 10)) * 2;
 

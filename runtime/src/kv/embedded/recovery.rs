@@ -1,11 +1,14 @@
 //! What the writer does without a file: opens it again, first at once, then with back-off, finds out what is in there, and goes on.
 //!
 //! Readers have the index meanwhile, in which is only what was acknowledged. Commits that come are refused, and nothing of them is tried. Those whose transaction
-//! failed in its last step, the fsync, are *doubtful*: they wait for the file, which says by its sequence whether they are in there. Then they are in the index,
+//! failed in its last step, the fsync, are *doubtful*: they wait for the file, whose log or tree says by its sequence whether they are in there. Then they are in the index,
 //! too, and acknowledged, or in neither and refused.
 //!
+//! What was acknowledged and may not be in the tree is in memory (`pending.rs`), so that the log is asked for nothing but what is doubtful. All that is pending is then written to the tree, and the
+//! log begins anew. When the store is opened for the first time, what is pending is what the log holds.
+//!
 //! A file that is open again, be it a copy that is older, is compared with the index, entry by entry, and made to hold that; and it is usable only when something as large as what failed last
-//! could be written, so that a full disk does not make it open and closed in turns. The server's own records are not in the index: they are what the file says.
+//! could be written, so that a full disk does not make it open and closed in turns. The server's own records are not in the index: they are what the tree says, and what is pending.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use super::file::File;
+use super::pending::Pending;
 use super::writer::Writer;
 use super::{BucketKey, COMMIT_BYTES_MAX, Entry, FileError, KvError, Message, Tenant, used};
 use crate::health::Subject;
@@ -54,7 +58,7 @@ impl Writer {
                 self.back_off = (self.back_off * 2).min(BACK_OFF_MAX);
             }
             match runtime.block_on(async { timeout_at(next, messages.recv()).await }) {
-                Ok(None) => return false,
+                Ok(None | Some(Message::End(_))) => return false,
                 Ok(Some(Message::Commit(request))) => {
                     drop(request.answer.send(Err(KvError::Unavailable(self.trouble.clone()))));
                 }
@@ -66,6 +70,7 @@ impl Writer {
 
     /// Uses the file no longer, for which there has to be room for so many bytes when it is used again.
     pub(super) fn close(&mut self, error: &FileError, bytes: usize) {
+        self.stop_fold();
         self.shared.set_database(None);
         if let Some(file) = self.file.take() {
             file.discard();
@@ -90,14 +95,18 @@ impl Writer {
         self.shared.is_open.load(Ordering::Acquire)
     }
 
-    fn reopen(&mut self) -> bool {
+    /// Opens the file, and says whether that went well.
+    pub(super) fn reopen(&mut self) -> bool {
         let opened = (self.source)().and_then(|mut file| {
-            if self.is_open() {
-                self.go_on(&mut file)?
-            } else {
-                self.begin(&file)?
+            let entered = if self.is_open() { self.go_on(&mut file) } else { self.begin(&mut file) };
+            match entered {
+                Ok(()) => Ok(file),
+                Err(error) => {
+                    // redb would write as it closes it, and its panics are errors.
+                    file.discard();
+                    Err(error)
+                }
             }
-            Ok(file)
         });
         match opened {
             Ok(file) => {
@@ -119,17 +128,32 @@ impl Writer {
         }
     }
 
-    /// Takes over what a file holds.
-    fn begin(&mut self, file: &File) -> Result<(), FileError> {
-        let contents = file.load()?;
+    /// Takes over what a file and its log hold.
+    fn begin(&mut self, file: &mut File) -> Result<(), FileError> {
+        // Before anything is taken over: a log that lacks something stays as it is, for `sledge kv salvage`.
+        let (contents, tail) = file.contents()?;
         let mut tenants = self.shared.tenants();
         tenants.fill(contents, file.floor);
         self.used = tenants.by_name.values().map(|tenant| (tenant.name.clone(), used(&tenant.read().entries))).collect();
+        drop(tenants);
         self.total = self.used.values().sum();
-        (self.identity, self.sequence) = (file.identity, file.sequence);
-        self.shared.applied.store(file.sequence, Ordering::Release);
-        // Release: a thread that sees it sees the indexes.
+        (self.identity, self.sequence) = (file.identity, file.sequence + tail.len() as u64);
+        for changes in tail {
+            self.pending.extend(changes.writes(), changes.versions());
+            self.shared.overlay_mut().extend(changes.records);
+        }
+        self.shared.applied.store(self.sequence, Ordering::Release);
+        // Release: a thread that sees it sees the indexes. It may: what it reads is in the file or its log. Where the disk is too full for what follows, it is served meanwhile.
         self.shared.is_open.store(true, Ordering::Release);
+        self.start(file)
+    }
+
+    /// Has all that is pending in the tree, and the log begin anew.
+    fn start(&mut self, file: &mut File) -> Result<(), FileError> {
+        let mut overlay = self.shared.overlay_mut();
+        file.start(&self.pending, overlay.fresh(), self.sequence)?;
+        overlay.clear();
+        self.pending = Pending::default();
         Ok(())
     }
 
@@ -138,11 +162,14 @@ impl Writer {
         if file.identity != self.identity {
             return Err(FileError::Another);
         }
+        // While the log is as it was: what follows makes it begin anew.
+        let is_there = self.doubtful.is_some() && file.holds(self.sequence + 1)?;
         match self.doubtful.take() {
-            Some(group) if file.sequence == self.sequence + 1 => self.made(group),
+            Some(group) if is_there => self.made(group),
             Some(group) => group.refuse(&self.trouble),
             None => {}
         }
+        self.start(file)?;
         self.correct(file)?;
         file.probe(self.probe_bytes)
     }

@@ -93,13 +93,30 @@ pub(super) fn salvage(bytes: &[u8]) -> Salvaged {
         salvaged.unverified = tree.entries.len() - salvaged.verified;
     }
     salvaged.lost = tree.gaps.iter().map(Gap::words).collect();
-    salvaged.floor = tree.entries.values().map(|entry| entry.version).max().map_or(0, |version| version + VERSIONS_SKIPPED);
+    salvaged.floor =
+        tree.entries.values().map(|entry| entry.version).max().map_or(0, |version| version.saturating_add(VERSIONS_SKIPPED));
     for ((tenant, key), entry) in tree.entries {
         let content =
             salvaged.contents.entry(tenant).or_insert_with(|| Content { version: salvaged.floor, ..Content::default() });
         content.entries.insert(key, entry);
     }
     salvaged
+}
+
+impl Salvaged {
+    /// Takes over what a commit made of a key, unless what was found is newer. `version` is that of the entry, or of the tenant after the commits that deleted it.
+    pub(super) fn put(&mut self, tenant: &str, key: &BucketKey, version: u64, entry: Option<&Entry>) {
+        let content = self.contents.entry(tenant.into()).or_default();
+        self.floor = self.floor.max(version.saturating_add(VERSIONS_SKIPPED));
+        content.version = content.version.max(self.floor);
+        if content.entries.get(key).is_some_and(|found| found.version > version) {
+            return;
+        }
+        match entry {
+            Some(entry) => drop(content.entries.insert(key.clone(), entry.clone())),
+            None => drop(content.entries.remove(key)),
+        }
+    }
 }
 
 impl Gap {

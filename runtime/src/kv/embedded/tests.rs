@@ -3,7 +3,9 @@
 mod damage;
 pub(crate) mod disk;
 mod failures;
+mod files;
 mod formats;
+mod log;
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -14,8 +16,17 @@ use self::disk::Disk;
 use super::*;
 use crate::kv::Change;
 
+/// The log is written to the tree where it has to be, and not because time has passed: the disk's operations are those of commits.
+const SELDOM: FoldAt = FoldAt { idle: std::time::Duration::from_secs(3_600), ..FOLD_AT };
+
 fn open(disk: &Disk) -> Embedded {
-    Embedded::with_backend(disk.source(), KvLimits::default(), &Arc::default()).unwrap()
+    Embedded::with_folds(disk.source(), SELDOM, KvLimits::default(), &Arc::default()).unwrap()
+}
+
+/// Opens a store whose log is written to the tree after a few commits, so that few operations of the disk have all that can happen.
+pub(crate) fn open_folding(disk: &Disk, health: &Arc<Health>) -> Embedded {
+    const OFTEN: FoldAt = FoldAt { bytes: 20 << 10, keys: 64, idle: std::time::Duration::from_millis(5) };
+    Embedded::with_folds(disk.source(), OFTEN, KvLimits::default(), health).unwrap()
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {

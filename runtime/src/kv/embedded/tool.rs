@@ -1,5 +1,6 @@
-//! What `sledge kv` does with a store's file while no server uses it. The file itself is only read: redb opens a copy in memory.
+//! What `sledge kv` does with a store's file, and its log, while no server uses them. Both are only read: redb opens copies in memory.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::{File as Disk, OpenOptions, TryLockError};
 use std::io::{self, BufRead, Read as _, Write};
@@ -10,8 +11,9 @@ use redb::backends::{FileBackend, InMemoryBackend};
 
 use super::file::{Contents, File};
 use super::lines::{self, LineError};
-use super::salvage::salvage;
-use super::{BucketKey, Entry, FileError};
+use super::log::Log;
+use super::salvage::{Salvaged, salvage};
+use super::{BucketKey, Entry, FileError, log_path};
 
 /// Entries that are written in one transaction.
 const BATCH: usize = 10_000;
@@ -119,31 +121,77 @@ pub fn import(new: &Path, lines: impl BufRead) -> Result<Report, ToolError> {
 /// # Errors
 /// When it cannot be read at all, or the new one not be written.
 pub fn rescue(path: &Path, new: &Path) -> Result<Report, ToolError> {
-    let salvaged = match read(path).map(|bytes| (copy(&bytes).and_then(loaded), bytes))? {
+    let image = read(path)?;
+    let opened = copy(&image);
+    // Which records of the log count, where the tree says so; else all that are whole.
+    let known = opened.as_ref().ok().map(|file| file.logged());
+    let (salvaged, error) = match opened.and_then(loaded) {
         // redb reads all of it.
-        (Ok((file, contents)), _) if !file.was_damaged => {
+        Ok((file, contents)) if !file.was_damaged => {
             make(new, &contents, file.floor)?;
             return Ok(report(&contents));
         }
-        (Err(error @ FileError::Newer { .. }), _) => return Err(ToolError::File(error.words(&path.display().to_string()))),
-        (_, bytes) => salvage(&bytes),
+        Err(error @ FileError::Newer { .. }) => return Err(ToolError::File(error.words(&path.display().to_string()))),
+        opened => (salvage(&image.tree), opened.err()),
     };
+    let salvaged =
+        with_log(salvaged, image.log, known).map_err(|error| ToolError::File(error.words(&path.display().to_string())))?;
+    let salvaged = Salvaged { lost: salvaged.lost.into_iter().chain(error.and_then(lost_of_log)).collect(), ..salvaged };
     make(new, &salvaged.contents, salvaged.floor)?;
     Ok(Report { lost: salvaged.lost, unverified: salvaged.unverified, ..report(&salvaged.contents) })
 }
 
+/// What an error says is lost of the log.
+fn lost_of_log(error: FileError) -> Option<String> {
+    match error {
+        FileError::LogGap { sequence } => Some(format!("record {sequence} of the log, and perhaps some behind it")),
+        FileError::NoLog => Some("the log, and with it the last commits".to_owned()),
+        FileError::OtherLog => {
+            Some("what belongs to the file of the log, which was written beside another state of it".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Adds what a log holds. `known` is the nonce of its records that count, if there may be some, and the sequence above which they do. Where it is not known, all that are there were written
+/// to the tree or are newer than that: one after the other they lead to what was there last.
+fn with_log(mut salvaged: Salvaged, log: Option<Vec<u8>>, known: Option<(Option<u64>, u64)>) -> Result<Salvaged, FileError> {
+    let Some(log) = log else { return Ok(salvaged) };
+    let log = memory(&log).and_then(|backend| Log::open(Box::new(backend))).map_err(FileError::Log)?;
+    let (nonces, above) = match known {
+        Some((nonce, above)) => (vec![nonce], above),
+        None => (log.nonces().map_err(FileError::Log)?.to_vec(), 0),
+    };
+    for nonce in nonces.into_iter().flatten() {
+        for changes in log.found(nonce, above).map_err(FileError::Log)?.into_values() {
+            let of_group: HashMap<&str, u64> = changes.versions().collect();
+            for (tenant, key, entry) in changes.writes() {
+                let version = entry.map_or_else(|| of_group.get(tenant).copied().unwrap_or(0), |entry| entry.version);
+                salvaged.put(tenant, key, version, entry);
+            }
+        }
+    }
+    Ok(salvaged)
+}
+
 fn open(path: &Path) -> Result<(File, Contents), ToolError> {
-    let bytes = read(path)?;
-    copy(&bytes).and_then(loaded).map_err(|error| ToolError::File(error.words(&path.display().to_string())))
+    let image = read(path)?;
+    copy(&image).and_then(loaded).map_err(|error| ToolError::File(error.words(&path.display().to_string())))
 }
 
 fn loaded(file: File) -> Result<(File, Contents), FileError> {
-    let contents = file.load()?;
+    let (contents, _) = file.contents()?;
     Ok((file, contents))
 }
 
-/// The bytes of a file that does not change meanwhile.
-fn read(path: &Path) -> Result<Vec<u8>, ToolError> {
+/// The bytes of a store's files.
+struct Image {
+    tree: Vec<u8>,
+    log: Option<Vec<u8>>,
+}
+
+/// The bytes of files that do not change meanwhile: the tree's lock is that of the log, too.
+fn read(path: &Path) -> Result<Image, ToolError> {
     let read = || {
         let mut file = Disk::open(path)?;
         match file.try_lock_shared() {
@@ -151,9 +199,13 @@ fn read(path: &Path) -> Result<Vec<u8>, ToolError> {
             // Where there are no locks, redb has none either.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
+        let mut tree = Vec::new();
+        file.read_to_end(&mut tree)?;
+        let log = match std::fs::read(log_path(path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            log => Some(log.map_err(FileError::Log)?),
+        };
+        Ok(Image { tree, log })
     };
     read().map_err(|error: FileError| {
         let words = error.words(&path.display().to_string());
@@ -164,14 +216,21 @@ fn read(path: &Path) -> Result<Vec<u8>, ToolError> {
     })
 }
 
-fn copy(bytes: &[u8]) -> Result<File, FileError> {
-    if bytes.is_empty() {
+fn copy(image: &Image) -> Result<File, FileError> {
+    if image.tree.is_empty() {
         return Err(FileError::Redb(redb::Error::Corrupted("it is empty".to_owned())));
     }
+    File::open_with_log(memory(&image.tree)?, |is_needed| match &image.log {
+        None if is_needed => Err(io::ErrorKind::NotFound.into()),
+        log => Ok(Box::new(memory(log.as_deref().unwrap_or_default())?)),
+    })
+}
+
+fn memory(bytes: &[u8]) -> io::Result<InMemoryBackend> {
     let backend = InMemoryBackend::new();
     backend.set_len(bytes.len() as u64)?;
     backend.write(0, bytes)?;
-    File::open(backend)
+    Ok(backend)
 }
 
 /// Makes a new file.

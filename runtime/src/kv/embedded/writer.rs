@@ -1,21 +1,35 @@
-//! The thread that writes: groups of commits, each checked against the index and those before it, then one transaction.
+//! The thread that writes: groups of commits, each checked against the index and those before it, then one record of the log. What the log holds comes to the tree beside that (`fold.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::file::{File, LogError, Write};
+use super::fold::Folder;
+use super::frame;
+use super::log::{HEADER_BYTES, RECORD_BYTES_MAX};
+use super::pending::Pending;
 use super::recovery::BACK_OFF_MIN;
-use super::{BucketKey, BucketName, Entry, KvError, KvLimits, Message, Outcome, Request, Shared, Source, Tenant, conflict, cost};
+use super::{
+    BucketKey, BucketName, Entry, FileError, KvError, KvLimits, Message, Outcome, Request, Shared, Source, Tenant, conflict, cost,
+};
 use crate::health::Health;
 use crate::kv::{Change, Commit, Record, sum};
 
 /// Commits that are written together with the first of a group.
 const GROUP_MORE_MAX: usize = 255;
+/// Bytes of a group's commits beyond which no more are added.
+const GROUP_BYTES_MAX: usize = 4 << 20;
+/// Room for a record of the log that is kept for the next one.
+const FRAME_KEPT_BYTES: usize = 1 << 20;
 
 /// The thread's own.
 pub(super) struct Writer {
@@ -24,7 +38,13 @@ pub(super) struct Writer {
     pub(super) source: Source,
     /// None while it cannot be used.
     pub(super) file: Option<File>,
-    /// The file's, and transactions that were acknowledged.
+    /// What the log holds and the tree does not: entries here, records in what readers share.
+    pub(super) pending: Pending,
+    /// Writes that to the tree.
+    pub(super) folder: Folder,
+    /// The record of the log that is made.
+    frame: Vec<u8>,
+    /// The file's, and groups of commits that were acknowledged.
     pub(super) identity: u64,
     pub(super) sequence: u64,
     pub(super) shared: Arc<Shared>,
@@ -77,11 +97,20 @@ struct Planned {
 }
 
 impl Writer {
-    pub(super) fn new(name: String, source: Source, limits: KvLimits, shared: Arc<Shared>, health: Arc<Health>) -> Writer {
+    pub(super) fn new(
+        name: String,
+        (source, folder): (Source, Folder),
+        limits: KvLimits,
+        shared: Arc<Shared>,
+        health: Arc<Health>,
+    ) -> Writer {
         Writer {
             name,
             source,
             file: None,
+            pending: Pending::default(),
+            folder,
+            frame: Vec::new(),
             identity: 0,
             sequence: 0,
             shared,
@@ -96,21 +125,52 @@ impl Writer {
         }
     }
 
-    /// Makes commits until no handle of the store is left.
+    /// Makes commits until no handle of the store is left; then closes the file in good order.
     pub(super) fn work(mut self, mut messages: mpsc::Receiver<Message>) {
+        // Without one, what the log holds comes to the tree when it is much.
+        let clock = Builder::new_current_thread().enable_time().build();
+        let clock = clock.inspect_err(|error| tracing::error!(%error, "the key-value store has no clock")).ok();
         loop {
             if self.file.is_none() && !self.wait_for_file(&mut messages) {
                 return;
             }
-            let Some(first) = messages.blocking_recv() else { return };
-            let rest = std::iter::from_fn(|| messages.try_recv().ok()).take(GROUP_MORE_MAX);
-            let requests = std::iter::once(first).chain(rest).filter_map(|message| match message {
-                Message::Commit(request) => Some(request),
-                Message::Retry => None,
-            });
-            let requests = requests.collect();
+            let first = match self.next(&mut messages, clock.as_ref()) {
+                Next::Message(first) => first,
+                Next::Idle => {
+                    self.fold_if(true);
+                    continue;
+                }
+                Next::Gone => return self.end(),
+            };
+            let (requests, end) = group(first, &mut messages);
             self.write(requests);
+            if end.is_some() {
+                // The sender is dropped behind that.
+                return self.end();
+            }
+            if self.file.is_some() {
+                self.fold_if(false);
+            }
         }
+    }
+
+    /// Waits for a message; where there is something to do without one, not for long.
+    fn next(&self, messages: &mut mpsc::Receiver<Message>, clock: Option<&Runtime>) -> Next {
+        match messages.try_recv() {
+            Ok(message) => return Next::Message(message),
+            Err(TryRecvError::Disconnected) => return Next::Gone,
+            Err(TryRecvError::Empty) => {}
+        }
+        let message = match clock {
+            Some(clock) if !self.is_folded() => {
+                match clock.block_on(async { timeout(self.folder.at.idle, messages.recv()).await }) {
+                    Ok(message) => message,
+                    Err(_) => return Next::Idle,
+                }
+            }
+            _ => messages.blocking_recv(),
+        };
+        message.map_or(Next::Gone, Next::Message)
     }
 
     /// Makes a group of commits, and answers them.
@@ -120,15 +180,23 @@ impl Writer {
             let result = self.plan(&tenant, commit, &mut group);
             group.answers.push((answer, result));
         }
-        let Some(file) = &mut self.file else { return };
         if group.planned.is_empty() && group.records.is_empty() {
             return group.answer();
         }
-        let versions = group.drafts.iter().map(|(tenant, draft)| (&**tenant, draft.version));
-        match file.log(group.writes(), versions, &group.records) {
+        let mut logged = self.log(&group);
+        if let Err(LogError::NotMade(error)) = &logged {
+            self.close(error, group.bytes());
+            // What one file does not need any more when it is opened again, the other may have. It is open only if there is room for as much as this.
+            if self.reopen() {
+                logged = self.log(&group);
+            }
+        }
+        match logged {
             Ok(()) => self.made(group),
             Err(LogError::NotMade(error)) => {
-                self.close(&error, group.bytes());
+                if self.file.is_some() {
+                    self.close(&error, group.bytes());
+                }
                 group.refuse(&self.trouble);
             }
             Err(LogError::Unknown(error)) => {
@@ -138,14 +206,56 @@ impl Writer {
         }
     }
 
+    /// Makes a group durable: in the log, if there is one and the group is not too large for it, else in the tree.
+    fn log(&mut self, group: &Group) -> Result<(), LogError> {
+        let versions = || group.drafts.iter().map(|(tenant, draft)| (&**tenant, draft.version));
+        if self.log_mut().is_ok() && group.bytes() <= RECORD_BYTES_MAX {
+            self.frame.clear();
+            self.frame.shrink_to(FRAME_KEPT_BYTES);
+            self.frame.resize(HEADER_BYTES, 0);
+            frame::encode(&mut self.frame, group.writes(), versions(), &group.records);
+            if self.frame.len() <= RECORD_BYTES_MAX {
+                return self.append();
+            }
+        }
+        // What is in the log is older: it has to be in the tree before.
+        self.fold_all().map_err(LogError::NotMade)?;
+        let file = self.file.as_mut().ok_or_else(|| LogError::NotMade(FileError::NotOpen))?;
+        file.commit(group.writes(), versions(), &group.records)
+    }
+
+    /// Writes the record that was made to the log; where that has no room for it, waits until it has.
+    fn append(&mut self) -> Result<(), LogError> {
+        let sequence = self.sequence + 1;
+        let mut frame = std::mem::take(&mut self.frame);
+        let mut append = |writer: &mut Writer| writer.log_mut().map_err(LogError::NotMade)?.append(sequence, &mut frame);
+        let mut appended = append(self);
+        // It may be the limit of the log, or the disk on which it cannot grow: what it holds can go to the tree.
+        if matches!(appended, Err(LogError::NotMade(_))) && !self.is_folded() {
+            appended = self.fold_all().map_err(LogError::NotMade).and_then(|()| append(self));
+        }
+        self.frame = frame;
+        appended
+    }
+
     /// Lets readers see what is in the file, and the callers that wait know.
     pub(super) fn made(&mut self, mut group: Group) {
         self.sequence += 1;
         self.total = group.total;
+        // What is in the tree at once is none of it; of what is doubtful, that is not known.
+        let is_pending = self.file.as_mut().is_none_or(|file| file.log().is_some() && file.sequence < self.sequence);
+        if is_pending {
+            let versions = group.drafts.iter().map(|(tenant, draft)| (&**tenant, draft.version));
+            self.pending.extend(group.writes(), versions);
+        }
         for (name, draft) in group.drafts.drain() {
             self.used.insert(name, draft.used);
         }
         group.planned.drain(..).for_each(apply);
+        if is_pending {
+            // Behind the indexes: no record is seen before the entries that were committed with it.
+            self.shared.overlay_mut().extend(group.records.drain(..));
+        }
         // Release: a reader of records that sees it sees the indexes.
         self.shared.applied.store(self.sequence, Ordering::Release);
         group.answer();
@@ -213,6 +323,32 @@ impl Writer {
         group.records.extend(commit.records);
         Ok(Outcome::Committed { version, sum: total_sum })
     }
+}
+
+/// What comes next.
+enum Next {
+    Message(Message),
+    /// Nothing has come for a while.
+    Idle,
+    /// No handle of the store is left.
+    Gone,
+}
+
+/// The commits that wait, as many as become one group; and whom to tell of the end, if it is time for that.
+fn group(first: Message, messages: &mut mpsc::Receiver<Message>) -> (Vec<Request>, Option<SyncSender<()>>) {
+    let (mut requests, mut bytes, mut next) = (Vec::new(), 0, Some(first));
+    while let Some(message) = next {
+        match message {
+            Message::Commit(request) => {
+                bytes += request.commit.bytes() + request.commit.records.iter().map(Record::bytes).sum::<usize>();
+                requests.push(request);
+            }
+            Message::Retry => {}
+            Message::End(sender) => return (requests, Some(sender)),
+        }
+        next = if requests.len() > GROUP_MORE_MAX || bytes > GROUP_BYTES_MAX { None } else { messages.try_recv().ok() };
+    }
+    (requests, None)
 }
 
 impl Draft {

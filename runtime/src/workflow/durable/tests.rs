@@ -23,7 +23,8 @@ use crate::config::{FunctionConfig, WorkflowConfig};
 use crate::invoke::function::{Function, Home, Neighbours};
 use crate::invoke::{Input, by_hand};
 use crate::kv::embedded::tests::disk::Disk;
-use crate::kv::{BucketKey, BucketName, Change, Commit, Embedded, KvLimits};
+use crate::kv::embedded::tests::open_folding;
+use crate::kv::{BucketKey, BucketName, Change, Commit};
 use crate::outcome::Failure;
 use crate::reply::{self, Content, Record, Reply, ReplyHead};
 use crate::txn::Transaction;
@@ -155,7 +156,7 @@ impl Served {
         settings: &Value,
         (functions, keeper): (&[Arc<Function>], Option<Arc<dyn Keeper>>),
     ) -> Served {
-        let embedded = Embedded::with_backend(disk.source(), KvLimits::default(), &Arc::default()).unwrap();
+        let embedded = open_folding(disk, &Arc::default());
         let store = Arc::new(Store::Embedded(embedded));
         let executions = Executions::of(&store).unwrap();
         let (known, neighbours) = (Arc::new(Workflows::default()), Arc::new(Neighbours::default()));

@@ -22,7 +22,7 @@ fn file() -> (Vec<u8>, BTreeMap<(String, BucketKey), Entry>) {
             })
             .collect();
         let writes = entries.iter().map(|(key, entry)| (tenant, key, Some(entry)));
-        assert!(file.log(writes, [(tenant, version)].into_iter(), &[]).is_ok());
+        assert!(file.commit(writes, [(tenant, version)].into_iter(), &[]).is_ok());
         wanted.extend(entries.into_iter().map(|(key, entry)| ((tenant.to_owned(), key), entry)));
     }
     drop(file);

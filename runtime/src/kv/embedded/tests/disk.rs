@@ -1,25 +1,43 @@
-//! A disk whose content a crash can be played to: whatever was not synced may be there or not. It fails when it is told to, and has as much room as it is given.
+//! A disk with two files, the tree and its log, to which a crash can be played: whatever was not synced may be there or not. It fails when it is told to, and has as much room as it is given.
+//!
+//! Writes and syncs of both files have one order. A sync is that of one file: a crash keeps all that was written to it before, and of the other file some.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::StorageBackend;
 
+/// One of the disk's files.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Disk(Arc<Mutex<State>>);
+pub(crate) struct Disk {
+    state: Arc<Mutex<State>>,
+    file: usize,
+}
 
-#[derive(Debug, Default)]
-struct State {
+/// The tree and the log.
+const FILES: usize = 2;
+/// Which is the log.
+pub(crate) const LOG: usize = 1;
+
+#[derive(Clone, Debug, Default)]
+struct Content {
     synced: Vec<u8>,
     /// What is read: what the system keeps in its cache.
     now: Vec<u8>,
-    /// Writes since the last sync.
-    writes: Vec<(usize, Vec<u8>)>,
-    /// Writes and syncs there were.
+    /// Up to where it was written: what is behind takes no room, whatever the file's size is.
+    written: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    files: [Content; FILES],
+    /// Writes since the last sync of their files: file, place, bytes.
+    writes: Vec<(usize, usize, Vec<u8>)>,
+    /// Writes and syncs there were, of both files.
     operations: usize,
     /// From which of these on they fail, how many, and with which error.
     failing: Option<(usize, usize, i32)>,
-    /// The largest file for which there is room.
+    /// The most bytes of both files for which there is room.
     bytes_max: Option<usize>,
     seed: u64,
 }
@@ -28,6 +46,9 @@ fn random(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *seed >> 33
 }
+
+/// What is smaller than this is on the disk as a whole or not at all.
+const SECTOR_BYTES: usize = 512;
 
 impl State {
     /// Counts an operation, and says whether it fails.
@@ -40,13 +61,21 @@ impl State {
         }
     }
 
-    /// Of what was not synced, some is on the disk.
-    fn lose_some(&mut self, seed: &mut u64) {
-        for (at, bytes) in std::mem::take(&mut self.writes) {
-            if random(seed) % 2 == 1 {
-                let end = (at + bytes.len()).max(self.synced.len());
-                self.synced.resize(end, 0);
-                self.synced[at..at + bytes.len()].copy_from_slice(&bytes);
+    /// Of what was not synced of that file, or of both, some is on the disk: of a write all, nothing, or some of its sectors.
+    fn lose_some(&mut self, of: Option<usize>, seed: &mut u64) {
+        let (mut lost, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.writes).into_iter().partition(|(file, ..)| of.is_none_or(|of| of == *file));
+        self.writes = kept;
+        for (file, at, bytes) in lost.drain(..) {
+            let way = random(seed) % 3;
+            let synced = &mut self.files[file].synced;
+            for (index, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
+                if way == 0 || way == 1 && random(seed) % 2 == 1 {
+                    let at = at + index * SECTOR_BYTES;
+                    let end = (at + sector.len()).max(synced.len());
+                    synced.resize(end, 0);
+                    synced[at..at + sector.len()].copy_from_slice(sector);
+                }
             }
         }
     }
@@ -54,18 +83,24 @@ impl State {
 
 impl Disk {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
+        self.state.lock().unwrap()
     }
 
-    /// Opens it, each time as the server opens a file that failed before: what is not on the disk is forgotten.
-    pub(crate) fn source(&self) -> impl FnMut() -> io::Result<Disk> + Send + use<> {
-        let disk = self.clone();
+    fn files(&self) -> [Disk; FILES] {
+        std::array::from_fn(|file| Disk { state: Arc::clone(&self.state), file })
+    }
+
+    /// Opens it, each time as the server opens files that failed before: what is not on the disk is forgotten.
+    pub(crate) fn source(&self) -> impl FnMut() -> io::Result<[Disk; FILES]> + Send + use<> {
+        let files = self.files();
         move || {
-            disk.sync_data()?;
-            let mut state = disk.state();
-            state.now = state.synced.clone();
-            drop(state);
-            Ok(disk.clone())
+            for file in &files {
+                file.sync_data()?;
+                let mut state = file.state();
+                let content = &mut state.files[file.file];
+                content.now = content.synced.clone();
+            }
+            Ok(files.clone())
         }
     }
 
@@ -83,29 +118,43 @@ impl Disk {
         self.state().bytes_max = bytes_max;
     }
 
+    /// Bytes that both files take.
     pub(crate) fn bytes(&self) -> usize {
-        self.state().now.len()
+        self.state().files.iter().map(|file| file.written).sum()
     }
 
     /// What is there after a crash now; of what was not synced, some.
     pub(crate) fn crashed(&self, seed: &mut u64) -> Disk {
         let state = self.state();
-        let mut after = State { synced: state.synced.clone(), writes: state.writes.clone(), ..State::default() };
+        let mut after = State { files: state.files.clone(), writes: state.writes.clone(), ..State::default() };
         drop(state);
-        after.lose_some(seed);
-        after.now = after.synced.clone();
-        Disk(Arc::new(Mutex::new(after)))
+        after.lose_some(None, seed);
+        after.files.iter_mut().for_each(|file| file.now = file.synced.clone());
+        Disk { state: Arc::new(Mutex::new(after)), file: 0 }
+    }
+
+    /// Changes the bytes of a file behind the store's back.
+    pub(crate) fn change(&self, file: usize, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.state();
+        change(&mut state.files[file].synced);
+        state.files[file].now = state.files[file].synced.clone();
+    }
+
+    /// The bytes of a file as they are on the disk.
+    pub(crate) fn synced(&self, file: usize) -> Vec<u8> {
+        self.state().files[file].synced.clone()
     }
 }
 
 impl StorageBackend for Disk {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.state().now.len() as u64)
+        Ok(self.state().files[self.file].now.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let state = self.state();
-        let from = state.now.get(offset as usize..offset as usize + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let now = &state.files[self.file].now;
+        let from = now.get(offset as usize..offset as usize + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         out.copy_from_slice(from);
         Ok(())
     }
@@ -113,10 +162,12 @@ impl StorageBackend for Disk {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.state();
         state.operate()?;
-        state.now.resize(len as usize, 0);
+        let content = &mut state.files[self.file];
+        content.now.resize(len as usize, 0);
         // Sizes of files are kept at once: what is new is zero.
-        state.synced.resize(len as usize, 0);
-        state.writes.retain(|(at, bytes)| at + bytes.len() <= len as usize);
+        content.synced.resize(len as usize, 0);
+        content.written = content.written.min(len as usize);
+        state.writes.retain(|(file, at, bytes)| *file != self.file || at + bytes.len() <= len as usize);
         Ok(())
     }
 
@@ -126,12 +177,13 @@ impl StorageBackend for Disk {
         if result.is_err() {
             // As Linux does: some of it is on the disk, all of it in the cache, and none of it is tried again.
             let mut seed = state.seed;
-            state.lose_some(&mut seed);
+            state.lose_some(Some(self.file), &mut seed);
             state.seed = seed;
             return result;
         }
-        state.writes.clear();
-        state.synced = state.now.clone();
+        state.writes.retain(|(file, ..)| *file != self.file);
+        let content = &mut state.files[self.file];
+        content.synced = content.now.clone();
         Ok(())
     }
 
@@ -143,14 +195,18 @@ impl StorageBackend for Disk {
         // One that fails may be there in part.
         let data = if result.is_ok() { data } else { &data[..random(&mut seed) as usize % (data.len() + 1)] };
         state.seed = seed;
-        if state.bytes_max.is_some_and(|bytes_max| bytes_max < at + data.len()) {
+        let more = (at + data.len()).saturating_sub(state.files[self.file].written);
+        let written: usize = state.files.iter().map(|file| file.written).sum();
+        if more > 0 && state.bytes_max.is_some_and(|bytes_max| bytes_max < written + more) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
-        if state.now.len() < at + data.len() {
-            state.now.resize(at + data.len(), 0);
+        state.files[self.file].written += more;
+        let now = &mut state.files[self.file].now;
+        if now.len() < at + data.len() {
+            now.resize(at + data.len(), 0);
         }
-        state.now[at..at + data.len()].copy_from_slice(data);
-        state.writes.push((at, data.to_vec()));
+        now[at..at + data.len()].copy_from_slice(data);
+        state.writes.push((self.file, at, data.to_vec()));
         result
     }
 }

@@ -63,7 +63,7 @@ fn a_file_of_a_later_format_is_refused_and_left_as_it_is() {
     let health = Arc::new(Health::default());
     let store = Embedded::open(&path, KvLimits::default(), &health).unwrap();
     let problems = health.problems_now();
-    assert!(problems[0].reason.contains("was written by a later sledge (format 3; this one knows up to 2)"), "{problems:?}");
+    assert!(problems[0].reason.contains("was written by a later sledge (format 4; this one knows up to 3)"), "{problems:?}");
     let space = store.space("t");
     assert!(!space.is_open());
     assert!(matches!(space.get(&bucket(), b"k", |_| ()), Err(KvError::Unavailable(_))));
