@@ -1,7 +1,9 @@
--- A commit of one tenant. KEYS: values, order, version, bytes, scratch, buckets, and where the answer to this commit is kept, if that is to be known.
--- ARGV: how many buckets are remembered; for how many seconds the answer is kept; the first version there may be, and by how much the next one is larger; most bytes; number of expected, key and version of each;
--- number of listed, bucket and version of each; number of changes, key, kind (p, d, a) and argument of each.
--- Answers {"done", version, sum}, {"conflict", version, index}, {"full"}, {"number"} or {"overflow"}. A stored value is VERSION:VALUE.
+-- A commit of one tenant. KEYS: values, order, version, bytes, scratch, buckets, and where the answer to this commit is kept, if that is to be known;
+-- with a fence also the records' values, the order of their keys, their owner, the count of commits with a fence.
+-- ARGV: how many buckets are remembered; for how many seconds the answer is kept; the first version there may be, and by how much the next one is larger; with a fence its token and the count that is
+-- known; most bytes; number of expected, key and version of each; number of listed, bucket and version of each; number of changes, key, kind (p, d, a) and argument of each; with a fence the number
+-- of records, key, kind (p, d) and value of each.
+-- Answers {"done", version, sum, count}, {"conflict", version, index}, {"full"}, {"number"}, {"overflow"} or {"fenced"}. A stored value is VERSION:VALUE.
 local OVERHEAD = 128
 local values, order, counter, used, scratch, buckets = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local at = 0
@@ -30,6 +32,15 @@ local function answer(...)
         redis.call('EXPIRE', known, kept_s)
     end
     return words
+end
+
+local is_fenced = KEYS[8] ~= nil
+if is_fenced then
+    -- Nothing is kept of this answer: the token is not used again.
+    local token, seen = argument(), tonumber(argument())
+    if redis.call('GET', KEYS[10]) ~= token or tonumber(redis.call('GET', KEYS[11]) or '0') < seen then
+        return { 'fenced' }
+    end
 end
 
 local bytes_max = tonumber(argument())
@@ -85,8 +96,23 @@ if more > 0 and total > bytes_max then
     return answer('full')
 end
 
+local count
+if is_fenced then
+    for _ = 1, tonumber(argument()) do
+        local key, kind, value = argument(), argument(), argument()
+        if kind == 'p' then
+            redis.call('HSET', KEYS[8], key, value)
+            redis.call('ZADD', KEYS[9], 0, key)
+        else
+            redis.call('HDEL', KEYS[8], key)
+            redis.call('ZREM', KEYS[9], key)
+        end
+    end
+    redis.call('INCR', KEYS[11])
+    count = redis.call('GET', KEYS[11])
+end
 if #keys == 0 then
-    return answer('done', redis.call('GET', counter) or '0', sum)
+    return answer('done', redis.call('GET', counter) or '0', sum, count)
 end
 -- By chance: a store that was emptied, or has lost commits with the server that had them, does not give the same versions to other commits.
 redis.call('SETNX', counter, first)
@@ -110,4 +136,4 @@ for _, key in ipairs(keys) do
     end
 end
 redis.call('SET', used, string.format('%.0f', total))
-return answer('done', version, sum)
+return answer('done', version, sum, count)

@@ -38,7 +38,7 @@ impl Counted<'_> {
         let index = match result {
             Ok(Outcome::Committed { .. }) => 0,
             Ok(Outcome::Conflict { .. }) => 1,
-            Err(KvError::Unavailable(_) | KvError::Unknown(_)) => 3,
+            Err(KvError::Unavailable(_) | KvError::Unknown(_) | KvError::Fenced) => 3,
             Err(_) => 2,
         };
         if let Some(commits) = self.0.take() {

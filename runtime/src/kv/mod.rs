@@ -16,6 +16,7 @@
 pub mod count;
 pub mod embedded;
 pub mod record;
+pub mod records;
 pub mod redis;
 
 use std::fmt;
@@ -27,10 +28,11 @@ use bytes::Bytes;
 
 use crate::health::Health;
 
-pub use self::redis::Redis;
+pub use self::redis::{Fence, Lease, Post, Redis, Taken};
 pub use count::Commits;
-pub use embedded::{Embedded, OpenError, Order, Records};
+pub use embedded::{Embedded, OpenError, Order};
 pub use record::Record;
+pub use records::Records;
 
 /// What stands in place of a path where entries are to be kept in memory only.
 pub const KV_MEMORY: &str = "memory";
@@ -82,8 +84,10 @@ pub struct Commit {
     pub changes: Vec<(BucketKey, Change)>,
     /// By what the commit is known, so that it is made once where it has to be sent twice; none where its caller takes that upon itself.
     pub id: Option<CommitId>,
-    /// What the server itself writes with it, in the embedded store alone. It has limits of its own.
+    /// What the server itself writes with it. It has limits of its own.
     pub records: Vec<Record>,
+    /// In Redis: the commit is made only while this lease is held. Records are written only with one. The embedded store needs none: it belongs to one process.
+    pub fence: Option<Fence>,
 }
 
 /// What tells a commit from all others. The store remembers it for [`COMMIT_KNOWN`] after it was made.
@@ -158,6 +162,9 @@ pub enum KvError {
     /// The store did not answer: a commit may have been made or not.
     #[error("it is not known whether the store has made the commit: {0}")]
     Unknown(String),
+    /// The server does not hold the lease any more under which the commit was to be made: it was not made.
+    #[error("the lease is over under which the commit was to be made")]
+    Fenced,
 }
 
 impl KvError {
@@ -172,6 +179,7 @@ impl KvError {
             KvError::Overflow => "overflow",
             KvError::Unavailable(_) => "kv_unavailable",
             KvError::Unknown(_) => "unknown",
+            KvError::Fenced => "fenced",
         }
     }
 
@@ -232,12 +240,21 @@ impl Store {
         embedded.map(Store::Embedded)
     }
 
-    /// What the server itself keeps in it; none in Redis.
+    /// What the server itself keeps in it.
     #[must_use]
-    pub fn records(&self) -> Option<Records> {
+    pub fn records(&self) -> Records {
         match self {
-            Store::Embedded(store) => Some(store.records()),
-            Store::Redis(_) => None,
+            Store::Embedded(store) => Records::Embedded(store.records()),
+            Store::Redis(store) => Records::Redis(store.records()),
+        }
+    }
+
+    /// The Redis server that holds it, if one does: other servers may use it, too.
+    #[must_use]
+    pub const fn shared(&self) -> Option<&Redis> {
+        match self {
+            Store::Embedded(_) => None,
+            Store::Redis(store) => Some(store),
         }
     }
 
@@ -291,7 +308,7 @@ impl Space {
     /// Makes a commit. Dropping the future does not take it back.
     ///
     /// # Errors
-    /// When it is too large, there is no room, it adds to what is no number, or the store does not work.
+    /// When it is too large, there is no room, it adds to what is no number, its lease is over, or the store does not work.
     pub async fn commit(self, commit: Commit) -> Result<Outcome, KvError> {
         let space = self.clone();
         let counted = match &space {
@@ -413,7 +430,7 @@ impl Commit {
     /// One that expects these versions, and makes these changes.
     #[must_use]
     pub const fn new(expected: Vec<(BucketKey, u64)>, changes: Vec<(BucketKey, Change)>) -> Commit {
-        Commit { expected, listed: Vec::new(), changes, id: None, records: Vec::new() }
+        Commit { expected, listed: Vec::new(), changes, id: None, records: Vec::new(), fence: None }
     }
 
     /// Bytes of its keys and values.

@@ -1,7 +1,7 @@
-//! What the server itself keeps in a store, beside the entries of functions: on disk only, so that there may be more of it than memory holds.
+//! What the server itself keeps in a store, beside the entries of functions: in the embedded store on disk only, so that there may be more of it than memory holds; in Redis in keys of its own.
 //!
 //! Records are written by commits, together with what these change of a tenant's entries. They have neither versions nor expectations: each has one writer, which knows what it
-//! has written.
+//! has written. In Redis that is the server that holds the lease: [`Fence`](super::Fence).
 
 use bytes::Bytes;
 

@@ -5,6 +5,16 @@
 //!
 //! Per tenant, in one slot of a cluster (`{sledge:TENANT}`): a hash with all values, each with its version before it; a sorted set of the keys, for
 //! their order; the last version; the bytes used. A commit is one script ([`COMMIT`]), and as durable as the server is configured to be.
+//!
+//! What the servers themselves keep is beside that ([`shares`]): `records` reads it, [`lease`] says which server writes it, and through [`post`] the others ask that one.
+
+mod blocking;
+pub mod lease;
+pub mod post;
+pub mod records;
+mod shares;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
@@ -16,9 +26,14 @@ use redis::io::tcp::TcpSettings;
 use redis::{Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, Script, ScriptInvocation, TlsCertificates};
 use tokio_rustls::rustls::crypto::ring;
 
+use self::blocking::Connections;
+pub use self::lease::{Fence, Lease, Taken};
+pub use self::post::Post;
+pub use self::records::Records;
+use self::shares::{Keys, Shares};
 use super::{
     BUCKETS_MAX, BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, COMMIT_KNOWN, Change, Commit, Commits, Entry, KvError,
-    KvLimits, Outcome,
+    KvLimits, Outcome, Record,
 };
 
 /// How long an answer may take.
@@ -51,6 +66,8 @@ pub struct Redis {
     client: Arc<Client>,
     limits: KvLimits,
     commits: Arc<Commits>,
+    /// For what waits on its thread.
+    blocking: Connections,
 }
 
 /// A tenant's share of it.
@@ -58,21 +75,6 @@ pub struct Redis {
 pub struct Space {
     redis: Redis,
     keys: Arc<Keys>,
-}
-
-/// Where a tenant's share is.
-#[derive(Debug)]
-struct Keys {
-    values: String,
-    order: String,
-    version: String,
-    bytes: String,
-    /// For what a commit needs meanwhile.
-    scratch: String,
-    /// Versions of the buckets' sets of keys.
-    buckets: String,
-    /// What the name begins with under which the answer to a commit is kept.
-    commit: String,
 }
 
 impl From<RedisError> for KvError {
@@ -107,24 +109,15 @@ impl Redis {
             }
             _ => Client::open(server)?,
         };
-        Ok(Redis { client: Arc::new(client), limits, commits: Arc::default() })
+        let client = Arc::new(client);
+        let blocking = Connections::new(&client);
+        Ok(Redis { client, limits, commits: Arc::default(), blocking })
     }
 
     /// A tenant's share.
     #[must_use]
     pub fn space(&self, tenant: &str) -> Space {
-        let key = |what| format!("{{sledge:{tenant}}}:{what}");
-        let (values, order, version) = (key("values"), key("order"), key("version"));
-        let keys = Keys {
-            values,
-            order,
-            version,
-            bytes: key("bytes"),
-            scratch: key("scratch"),
-            buckets: key("buckets"),
-            commit: key("commit:"),
-        };
-        Space { redis: self.clone(), keys: Arc::new(keys) }
+        Space { redis: self.clone(), keys: Arc::new(Keys::of(tenant)) }
     }
 
     /// What became of commits.
@@ -223,9 +216,21 @@ impl Space {
     /// Makes a commit. Dropping the future does not take it back.
     ///
     /// # Errors
-    /// When it is too large, there is no room, it adds to what is no number, or the server cannot be asked; then it may have been made.
-    pub async fn commit(self, commit: Commit) -> Result<Outcome, KvError> {
+    /// When it is too large, there is no room, it adds to what is no number, its lease is over, or the server cannot be asked; then it may have been made.
+    pub async fn commit(self, mut commit: Commit) -> Result<Outcome, KvError> {
         commit.check()?;
+        if commit.fence.is_none() && !commit.records.is_empty() {
+            // Records that another server owns must not be written.
+            return Err(KvError::Fenced);
+        }
+        if commit.fence.is_some() && commit.id.is_none() {
+            commit.id = Some(fastrand::u128(..).to_ne_bytes());
+        }
+        let answer = self.answer(&self.script(&commit), commit.id.is_some()).await?;
+        self.outcome(&commit, &answer)
+    }
+
+    fn script(&self, commit: &Commit) -> ScriptInvocation<'static> {
         let mut script = COMMIT.prepare_invoke();
         let Keys { values, order, version, bytes, scratch, buckets, commit: known } = &*self.keys;
         for key in [values, order, version, bytes, scratch, buckets] {
@@ -234,13 +239,20 @@ impl Space {
         if let Some(id) = &commit.id {
             script.key([known.as_bytes(), id].concat());
         }
-        let bytes_max = self.redis.limits.tenant_bytes_max;
+        if commit.fence.is_some() {
+            [Shares::RECORDS, Shares::RECORD_KEYS, Shares::OWNER, Shares::SEQUENCE].iter().for_each(|key| {
+                script.key(*key);
+            });
+        }
         script
             .arg(BUCKETS_MAX)
             .arg(COMMIT_KNOWN.as_secs())
             .arg(fastrand::u64(FIRST_MIN..2 * FIRST_MIN))
             .arg(fastrand::u64(1..=STEP_MAX));
-        script.arg(bytes_max).arg(commit.expected.len());
+        if let Some(fence) = &commit.fence {
+            script.arg(fence.token()).arg(fence.seen());
+        }
+        script.arg(self.redis.limits.tenant_bytes_max).arg(commit.expected.len());
         for (key, version) in &commit.expected {
             script.arg(&*key.0).arg(*version);
         }
@@ -257,18 +269,32 @@ impl Space {
                 Change::Add(delta) => script.arg("a").arg(*delta),
             };
         }
-        let answer = self.answer(&script, commit.id.is_some()).await?;
+        if commit.fence.is_some() {
+            script.arg(commit.records.len());
+            for Record { key, value } in &commit.records {
+                script.arg(&**key).arg(if value.is_some() { "p" } else { "d" }).arg(value.as_deref().unwrap_or_default());
+            }
+        }
+        script
+    }
+
+    /// What the script's answer to a commit says.
+    fn outcome(&self, commit: &Commit, answer: &[String]) -> Result<Outcome, KvError> {
         let number = |index: usize| answer.get(index).and_then(|text| text.parse().ok());
         match (answer.first().map(String::as_str), number(1)) {
             (Some("done"), Some(version)) => {
                 let sum = answer.get(2).and_then(|text| text.parse().ok()).unwrap_or(0);
+                if let Some((fence, sequence)) = commit.fence.as_ref().zip(number(3)) {
+                    fence.saw(sequence);
+                }
                 Ok(Outcome::Committed { version, sum })
             }
             (Some("conflict"), Some(version)) => {
                 let index = answer.get(2).and_then(|text| text.parse().ok()).unwrap_or(0);
                 Ok(Outcome::Conflict { version, index })
             }
-            (Some("full"), _) => Err(KvError::Full { key: "kv_tenant_bytes_max", bytes_max }),
+            (Some("full"), _) => Err(KvError::Full { key: "kv_tenant_bytes_max", bytes_max: self.redis.limits.tenant_bytes_max }),
+            (Some("fenced"), _) => Err(KvError::Fenced),
             (Some("number"), _) => Err(KvError::NotANumber),
             (Some("overflow"), _) => Err(KvError::Overflow),
             _ => Err(not_ours()),

@@ -47,7 +47,7 @@ pub(super) fn of_store(error: &KvError) -> machine::Failure {
         KvError::Full { .. } => "KeyValue.Full",
         KvError::NotANumber => "KeyValue.NotANumber",
         KvError::Overflow => "KeyValue.Overflow",
-        KvError::Unavailable(_) | KvError::Unknown(_) => "KeyValue.Unavailable",
+        KvError::Unavailable(_) | KvError::Unknown(_) | KvError::Fenced => "KeyValue.Unavailable",
         KvError::TooLarge { .. } | KvError::TooLong { .. } | KvError::TooMany { .. } => "KeyValue.TooLarge",
     };
     failed(name, error.to_string())

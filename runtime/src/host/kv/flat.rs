@@ -46,7 +46,7 @@ impl From<KvError> for Stop {
             KvError::Full { .. } => Errno::DQUOT,
             KvError::NotANumber => Errno::INVAL,
             KvError::Overflow => Errno::OVERFLOW,
-            KvError::Unavailable(_) | KvError::Unknown(_) => Errno::IO,
+            KvError::Unavailable(_) | KvError::Unknown(_) | KvError::Fenced => Errno::IO,
         })
     }
 }

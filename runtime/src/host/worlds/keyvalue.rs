@@ -42,7 +42,7 @@ impl Lower for Error {
             Fault::Store(KvError::Full { .. }) => 2,
             Fault::Store(KvError::NotANumber) => 3,
             Fault::Store(KvError::Overflow) => 4,
-            Fault::Store(KvError::Unavailable(_) | KvError::Unknown(_)) | Fault::Cursor | Fault::ManyKeys => 5,
+            Fault::Store(KvError::Unavailable(_) | KvError::Unknown(_) | KvError::Fenced) | Fault::Cursor | Fault::ManyKeys => 5,
         };
         to.case(place, case);
         if case == 5 { self.0.to_string().lower(to, place.plus(4)) } else { Ok(()) }

@@ -285,7 +285,7 @@ pub struct Events {
     pub next: Option<u64>,
 }
 
-/// Reads the journal. It may wait for the disk.
+/// Reads the journal. It may wait for the disk, or for Redis.
 #[derive(Clone, Debug)]
 pub struct Journal {
     records: Records,
@@ -432,6 +432,8 @@ const IS_QUEUED: u8 = 8;
 const HAS_PINS: u8 = 16;
 /// A fingerprint, a time and the flags. With [`HAS_PINS`] a number of sets follows, in one byte, and the number of each. Then come names that end with zeros, and with [`HAS_KEY`] the key.
 const HEAD_BYTES: usize = 17;
+/// Bytes of a whole head, at most: names of tenants and workflows are far shorter.
+const HEAD_BYTES_MAX: usize = 1 << 10;
 
 /// Where an execution stands.
 pub(super) fn checkpoint(id: u64, checkpoint: &Standing<'_>) -> Record {
@@ -606,7 +608,7 @@ impl Journal {
     /// # Errors
     /// As for [`summary`](Journal::summary).
     pub fn each_checkpoint(&self, mut with: impl FnMut(u64, Glance)) -> Result<(), KvError> {
-        self.all(&Key::new(CHECKPOINTS), |key, value| {
+        self.all(&Key::new(CHECKPOINTS), HEAD_BYTES_MAX, |key, value| {
             if let Some((id, (glance, _))) = last_number(key).zip(Glance::read(value)) {
                 with(id, glance);
             }
@@ -727,12 +729,7 @@ impl Journal {
     /// # Errors
     /// As for [`summary`](Journal::summary).
     pub fn kept(&self) -> Result<u64, KvError> {
-        let mut count = 0;
-        self.all(&Key::new(EXPIRIES), |_, _| {
-            count += 1;
-            true
-        })?;
-        Ok(count)
+        self.records.count((Bound::Included(&[EXPIRIES][..]), Bound::Excluded(&[EXPIRIES + 1][..])))
     }
 
     /// What is to be removed of each execution that is kept no longer: of so many at most.
@@ -759,7 +756,7 @@ impl Journal {
                     Record::remove(status_key(&place, &summary, summary.status)),
                     Record::remove(checkpoint_key(summary.id)),
                 ]);
-                self.all(&Key::new(HISTORIES).number(summary.id), |key, _| {
+                self.all(&Key::new(HISTORIES).number(summary.id), 0, |key, _| {
                     records.push(Record::remove(key));
                     true
                 })?;
@@ -769,9 +766,9 @@ impl Journal {
         Ok(removed)
     }
 
-    /// All whose keys begin so.
-    fn all(&self, prefix: &Key, mut with: impl FnMut(&[u8], &[u8]) -> bool) -> Result<(), KvError> {
+    /// All whose keys begin so, with so much of each value as is wanted at least.
+    fn all(&self, prefix: &Key, head_bytes: usize, mut with: impl FnMut(&[u8], &[u8]) -> bool) -> Result<(), KvError> {
         let bounds = (Bound::Included(&*prefix.0), Bound::Unbounded);
-        self.records.scan(bounds, Order::Rising, |key, value| key.starts_with(&prefix.0) && with(key, value))
+        self.records.scan_heads(bounds, head_bytes, |key, value| key.starts_with(&prefix.0) && with(key, value))
     }
 }

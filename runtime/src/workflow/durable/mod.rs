@@ -183,10 +183,10 @@ enum Message {
 }
 
 impl Executions {
-    /// Those of a store, if it can keep any.
+    /// Those of a store, if no other server uses it.
     #[must_use]
     pub fn of(store: &Store) -> Option<Executions> {
-        Some(Executions::new(store.records()?, store.space(TENANT)))
+        store.shared().is_none().then(|| Executions::new(store.records(), store.space(TENANT)))
     }
 
     /// Those in these records. `space` is where they are written.
