@@ -60,7 +60,7 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
         };
     }
     let Some(executions) = deployer.executions() else {
-        let why = "the server keeps no executions: that needs `kv` in a file (or `memory`) in its configuration";
+        let why = "the server keeps no executions: that needs `kv` (a file, `memory` or a Redis server) in its configuration";
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     };
     let place = |workflow: &str, name: &str| Place { tenant: Arc::clone(&tenant), workflow: workflow.into(), name: name.into() };
@@ -306,7 +306,9 @@ impl From<Refused> for Refusal {
             | Refused::Quarantined(_) => StatusCode::CONFLICT,
             Refused::Name | Refused::InputTooLarge(_) | Refused::Key(_) => StatusCode::BAD_REQUEST,
             Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
-            Refused::Unavailable(_) | Refused::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            Refused::Unavailable(_) | Refused::Stopping | Refused::Moved | Refused::Unanswered(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         };
         Refusal(status, refused.to_string())
     }

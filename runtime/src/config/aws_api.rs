@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{Problems, is_name, name_rule};
 use super::tenant_default;
-use crate::kv::is_redis;
 use crate::secret::Secret;
 
 /// Keys of one server.
@@ -61,11 +60,8 @@ pub(super) fn check(config: &AwsApiConfig, kv: Option<&Path>, problems: &mut Pro
         let message = format!("`{}` is not an address; give IP:PORT, such as {}", listen.escape_default(), listen_default());
         problems.push("aws_api.listen", message);
     }
-    if kv.is_none_or(is_redis) {
-        let why = if kv.is_some() { "it is in Redis" } else { "there is none" };
-        let message = format!(
-            "executions are kept in the key-value store of this server, and {why}: set `kv` to a file, or leave `aws_api` out"
-        );
+    if kv.is_none() {
+        let message = "executions are kept in the key-value store, and there is none: set `kv` to a file or to a Redis server, or leave `aws_api` out";
         problems.push("aws_api", message);
     }
     problems.range("aws_api.keys", keys.len() as u64, 1, KEYS_MAX as u64);
@@ -125,6 +121,6 @@ mod tests {
         assert!(told[4].starts_with("aws_api.keys[2].id: `K` is also used by aws_api.keys[1]"), "{told:?}");
         assert_eq!(told.len(), 5, "{told:?}");
         let none = problems("kv = 'redis://h'\n[aws_api]\n");
-        assert!(none[0].contains("Redis") && none[1].starts_with("aws_api.keys: 0 is out of range"), "{none:?}");
+        assert!(none.len() == 1 && none[0].starts_with("aws_api.keys: 0 is out of range"), "{none:?}");
     }
 }

@@ -10,7 +10,6 @@ use sledge_workflow::calendar::{self, Schedule};
 
 use super::check::{Problems, is_name, name_rule};
 use super::tenant_default;
-use crate::kv::is_redis;
 
 /// Schedules of one server.
 pub const SCHEDULES_MAX: usize = 1_000;
@@ -111,8 +110,8 @@ pub(super) fn check(
         (Some(_), None) | (None, Some(_)) => {}
         _ => problems.push(at, "give either workflow or function"),
     }
-    if kv.is_none_or(is_redis) {
-        let why = if kv.is_some() { "it is in Redis" } else { "there is none" };
-        problems.push(at, format!("schedules are kept in the key-value store of this server, and {why}: set `kv` to a file"));
+    if kv.is_none() {
+        let message = "schedules are kept in the key-value store, and there is none: set `kv` to a file, or to a Redis server";
+        problems.push(at, message);
     }
 }

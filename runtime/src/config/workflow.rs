@@ -10,7 +10,6 @@ use super::asynchronous::AsynchronousConfig;
 use super::check::{Problems, is_name, name_rule, route};
 use super::workflow_limits::{self, WorkflowLimits};
 use super::{DEADLINE_MS_MAX, HOSTS_MAX, tenant_default};
-use crate::kv::is_redis;
 use crate::upstream::Allowed;
 
 /// Workflows of one server.
@@ -159,10 +158,9 @@ pub(super) fn check(
     }
     problems.range(format!("{at}.executions_max"), *executions_max as u64, 1, EXECUTIONS_MAX_MAX);
     problems.range(format!("{at}.retention_days"), u64::from(*retention_days), 0, RETENTION_DAYS_MAX);
-    if workflow.kind == WorkflowKind::Standard && kv.is_none_or(is_redis) {
-        let why = if kv.is_some() { "it is in Redis" } else { "there is none" };
+    if workflow.kind == WorkflowKind::Standard && kv.is_none() {
         let message =
-            format!("standard executions are kept in the key-value store of this server, and {why}: set `kv` to a file");
+            "standard executions are kept in the key-value store, and there is none: set `kv` to a file, or to a Redis server";
         problems.push(format!("{at}.type"), message);
     }
     if let Some(limits) = &workflow.limits {

@@ -237,7 +237,7 @@ pub struct Catalogue {
     /// Workflows, and what they reach by tenant.
     workflows: Vec<Arc<Workflow>>,
     reachable_workflows: HashMap<String, Arc<Workflows>>,
-    /// Durable executions, where the store can keep any.
+    /// Durable executions, where there is a store.
     executions: Option<Executions>,
     /// Folders whose files the server sends.
     folders: Vec<(Site, Arc<Folder>)>,
@@ -275,7 +275,7 @@ impl Catalogue {
         addresses: BTreeSet<SocketAddr>,
     ) -> Catalogue {
         let (functions, tenants) = (Numbers::default(), Numbers::default());
-        let executions = kv.as_ref().and_then(Executions::of);
+        let executions = kv.as_ref().map(Executions::of);
         Catalogue {
             entries: BTreeMap::new(),
             places: HashMap::new(),
@@ -319,7 +319,7 @@ impl Catalogue {
         self.kv.as_ref()
     }
 
-    /// Durable executions, where the store can keep any.
+    /// Durable executions, where there is a store.
     #[must_use]
     pub const fn executions(&self) -> Option<&Executions> {
         self.executions.as_ref()

@@ -38,6 +38,13 @@ impl Neighbours {
         function.as_ref().ok_or(Failure::Quarantined)?.upgrade().ok_or(Failure::NotFound)
     }
 
+    /// Whether that holds for any function that is served.
+    #[must_use]
+    pub fn any(&self, holds: impl Fn(&Function) -> bool) -> bool {
+        let functions = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        functions.values().flatten().filter_map(Weak::upgrade).any(|function| holds(&function))
+    }
+
     /// Puts a function in the place of the one of its name, if there is one.
     pub fn put(&self, function: &Arc<Function>) {
         self.functions().insert(function.name().into(), Some(Arc::downgrade(function)));

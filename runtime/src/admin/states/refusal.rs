@@ -63,7 +63,7 @@ pub(super) fn of(refused: &Refused, subject: Subject<'_>) -> ApiError {
         // Whether the task has ended, or was never there, or is of another tenant.
         Refused::Impossible(why) => ApiError::execution_not_redrivable(why),
         Refused::NoTask => ApiError::task_timed_out(),
-        Refused::Unavailable(_) | Refused::Stopping => {
+        Refused::Unavailable(_) | Refused::Stopping | Refused::Moved | Refused::Unanswered(_) => {
             tracing::warn!(%refused, "executions are not available to clients of the API of AWS Step Functions");
             ApiError::service_unavailable()
         }

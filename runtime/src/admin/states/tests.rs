@@ -139,7 +139,7 @@ fn refusals_are_errors_of_aws() {
         (Refused::InputTooLarge(262_144), starts, ErrorCode::InvalidExecutionInput, "262144"),
         (Refused::TooMany(7), starts, ErrorCode::ExecutionLimitExceeded, "7 executions"),
         (Refused::NoExecution, Subject::Execution(&execution), ErrorCode::ExecutionDoesNotExist, "execution:m:e"),
-        (Refused::NotRedrivable("it runs"), Subject::Execution(&execution), ErrorCode::ExecutionNotRedrivable, "it runs"),
+        (Refused::NotRedrivable("it runs".into()), Subject::Execution(&execution), ErrorCode::ExecutionNotRedrivable, "it runs"),
         (Refused::NoTask, Subject::Task, ErrorCode::TaskTimedOut, "does not exist anymore"),
         (Refused::Unavailable("disk".to_owned()), starts, ErrorCode::ServiceUnavailable, "unavailable"),
         (Refused::Stopping, starts, ErrorCode::ServiceUnavailable, "unavailable"),

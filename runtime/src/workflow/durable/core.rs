@@ -20,8 +20,9 @@ use super::live::{Live, Origin, Said};
 use super::pins::Table;
 use super::places::{Held, Places};
 use super::queue::{self, Queues};
+use super::term::Term;
 use super::{Executions, Message, Refused, Started, is_name, timetable};
-use crate::kv::{Commit, KvError};
+use crate::kv::{Commit, KvError, Record};
 use crate::workflow::{Runner, Workflow, express};
 
 /// How long to wait before the journal is read again that could not be read.
@@ -30,10 +31,14 @@ const RETRY: Duration = Duration::from_secs(1);
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// When an execution is looked at again whose workflow is not configured, in milliseconds.
 const HOMELESS_MS: i64 = 60_000;
+/// The same of one that cannot be read now.
+const UNREAD_MS: i64 = 5_000;
 /// How often what is kept no longer is looked for.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 /// Executions that are removed in one commit.
 const PURGED_MAX: usize = 100;
+/// Records that are removed in one commit: Redis does nothing else meanwhile.
+const PURGED_RECORDS_MAX: usize = 10_000;
 /// Executions that have ended and are kept, of all tenants together; beyond that those go first whose time would be over first.
 const KEPT_MAX: u64 = 1_000_000;
 
@@ -54,6 +59,8 @@ pub(super) struct Core<R> {
     /// Executions that are to begin later.
     pub queues: Queues,
     pub stopped: watch::Receiver<bool>,
+    /// For how long all of this holds.
+    pub term: Term,
     /// Those in memory.
     alive: RefCell<HashMap<u64, mpsc::UnboundedSender<Said>>>,
     /// The others that have timers: when the first one runs out.
@@ -78,13 +85,14 @@ pub(super) struct Core<R> {
     pub pins: Rc<Table>,
 }
 
-/// Executes until `stopped` says so, and what is under way then is written.
+/// Executes until `stopped` says so, and what is under way then is written. If `term` is over before, all that was begun ends of itself, and this future is to be dropped.
 pub(super) async fn run<R: Runner + 'static>(
     executions: Executions,
     runner: R,
     places: usize,
     mut messages: mpsc::Receiver<Message>,
     mut stopped: watch::Receiver<bool>,
+    term: Term,
 ) {
     let core = Rc::new(Core {
         executions,
@@ -93,6 +101,7 @@ pub(super) async fn run<R: Runner + 'static>(
         commits: Places::new(COMMITS_MAX),
         queues: Queues::default(),
         stopped: stopped.clone(),
+        term,
         alive: RefCell::default(),
         due: RefCell::default(),
         due_sooner: Notify::new(),
@@ -113,7 +122,7 @@ pub(super) async fn run<R: Runner + 'static>(
         let _queues = Aborted(spawn_local(queue::keep(Rc::clone(&core))));
         let _timetable = Aborted(spawn_local(timetable::keep(Rc::clone(&core))));
         while let Some(message) = messages.recv().await {
-            spawn_local(Rc::clone(&core).answer(message));
+            core.launch(Rc::clone(&core).answer(message));
         }
     };
     tokio::select! {
@@ -182,14 +191,33 @@ impl<R: Runner + 'static> Core<R> {
         self.places.take(workflow.config.tenant.as_str().into()).await
     }
 
-    /// What `work` comes to, unless the server stops before.
+    /// Writes what concerns no tenant's entries.
+    pub(super) async fn write(&self, records: Vec<Record>) -> Result<(), KvError> {
+        let commit = Commit { records, ..Commit::default() };
+        self.term.commit(self.executions.0.space.clone(), commit).await.map(drop)
+    }
+
+    /// Has this go on by itself, within the term.
+    pub(super) fn launch(&self, work: impl Future<Output = ()> + 'static) {
+        if self.term.is_leased() {
+            spawn_local(self.term.clone().within(work));
+        } else {
+            spawn_local(work);
+        }
+    }
+
+    /// What `work` comes to, unless the server stops before. It does not return when the term is over.
     pub(super) async fn unless_stopping<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut stopped = self.stopped.clone();
-        tokio::select! {
+        let output = tokio::select! {
             biased;
-            _ = stopped.wait_for(|stopped| *stopped) => None,
-            output = work => Some(output),
+            _ = stopped.wait_for(|stopped| *stopped) => return None,
+            output = work => output,
+        };
+        if !self.term.holds() {
+            std::future::pending::<()>().await;
         }
+        Some(output)
     }
 
     /// Finds out which executions have not ended, and goes on with those that have something to do.
@@ -389,15 +417,15 @@ impl<R: Runner + 'static> Core<R> {
     async fn redrive(self: &Rc<Self>, place: &Place) -> Result<Summary, Refused> {
         let summary = self.find(place)?;
         match summary.status {
-            Status::New | Status::Running => return Err(Refused::NotRedrivable("it has not ended")),
-            Status::Succeeded => return Err(Refused::NotRedrivable("it has succeeded")),
+            Status::New | Status::Running => return Err(Refused::NotRedrivable("it has not ended".into())),
+            Status::Succeeded => return Err(Refused::NotRedrivable("it has succeeded".into())),
             Status::Failed | Status::TimedOut | Status::Aborted => {}
         }
         if summary.parent.is_some() {
-            return Err(Refused::NotRedrivable("a task of another execution has waited for it: redrive that one"));
+            return Err(Refused::NotRedrivable("a task of another execution has waited for it: redrive that one".into()));
         }
         match self.tell_again(place, &summary, Event::Redriven).await {
-            Err(Refused::NoTask) => return Err(Refused::NotRedrivable("it was stopped before it began: start another")),
+            Err(Refused::NoTask) => return Err(Refused::NotRedrivable("it was stopped before it began: start another".into())),
             told => told?,
         }
         self.find(place)
@@ -485,7 +513,8 @@ impl<R: Runner + 'static> Core<R> {
             Ok(None) => {}
             Err(refused) => {
                 tracing::warn!(execution = id, "an execution cannot go on now: {refused}");
-                self.sleep_until(express::now_ms().saturating_add(HOMELESS_MS), id);
+                let pause_ms = if matches!(refused, Refused::Unavailable(_)) { UNREAD_MS } else { HOMELESS_MS };
+                self.sleep_until(express::now_ms().saturating_add(pause_ms), id);
             }
         }
     }
@@ -543,7 +572,7 @@ impl<R: Runner + 'static> Core<R> {
     fn go_on_with(self: &Rc<Self>, live: Live<R>) -> mpsc::UnboundedSender<Said> {
         let (sender, inbox) = mpsc::unbounded_channel();
         self.alive.borrow_mut().insert(live.id, sender.clone());
-        spawn_local(live.run(inbox));
+        self.launch(live.run(inbox));
         sender
     }
 
@@ -605,8 +634,11 @@ impl<R: Runner + 'static> Core<R> {
                 return Ok(());
             }
             let count = expired.len() as u64;
-            let records = expired.into_iter().flatten().collect();
-            self.executions.0.space.clone().commit(Commit { records, ..Commit::default() }).await?;
+            // Backwards: of an execution that takes more than one commit that is removed last by which it is found.
+            let records: Vec<_> = expired.into_iter().flatten().rev().collect();
+            for records in records.chunks(PURGED_RECORDS_MAX) {
+                self.write(records.to_vec()).await?;
+            }
             self.kept.set(self.kept.get().saturating_sub(count));
         }
     }

@@ -44,6 +44,12 @@ impl Counts {
         }
     }
 
+    /// Those that have not ended are another server's from now on.
+    pub(super) fn leave(&self) {
+        self.open.store(0, Ordering::Relaxed);
+        self.queued.store(0, Ordering::Relaxed);
+    }
+
     pub(super) fn now(&self) -> Counted {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let queued = u64::try_from(self.queued.load(Ordering::Relaxed)).unwrap_or(0);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::WorkflowLimits;
 
@@ -38,7 +38,7 @@ struct Gate {
 }
 
 /// The executions of one key, as operators see them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// The key; empty where the limits have none.
     pub key: Arc<str>,

@@ -445,13 +445,13 @@ impl<R: Runner + 'static> Live<R> {
         Ok((records, summary))
     }
 
-    /// Makes a commit; where the store does not work, tries again until it does.
+    /// Makes a commit; where the store does not work, tries again until it does. (What it has not done then is certain: where it is not, the [term](super::term) is over.)
     async fn commit(&self, commit: &Commit, gives_up: bool) -> Result<Result<kv::Outcome, KvError>, KvError> {
         let space = self.workflow.reach.kv.as_ref().unwrap_or(&self.core.executions.0.space);
         let _turn = self.core.commits.take(Arc::clone(&self.place.tenant)).await;
         let mut back_off = BACK_OFF_MIN;
         loop {
-            match space.clone().commit(commit.clone()).await {
+            match self.core.term.commit(space.clone(), commit.clone()).await {
                 Err(error @ KvError::Unavailable(_)) if gives_up || self.core.is_stopping() => return Err(error),
                 Err(KvError::Unavailable(error)) => {
                     tracing::debug!(execution = &*self.place.name, error, "a step is written again later");
@@ -495,7 +495,7 @@ impl<R: Runner + 'static> Live<R> {
 
     /// Begins a task, if it is still to be carried out and the execution is not paused. Where the server stops, it is carried out when there is one again.
     fn begin(&mut self, task: TaskId) {
-        let may_begin = !self.core.is_stopping() && !self.state.machine.is_paused();
+        let may_begin = !self.core.is_stopping() && self.core.term.holds() && !self.state.machine.is_paused();
         let Some(start) = self.state.tasks.get(&task).filter(|_| may_begin) else { return };
         let (handle, registration) = AbortHandle::new_pair();
         self.given_up.insert(task, handle);

@@ -8,6 +8,7 @@
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
 //!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`pins`]: the versions of functions that they call, `pinning`: how these are
 //!   found and kept; `steer`: pauses and restarts; [`timetable`]: what schedules start; `counts`: for the metrics.
+//! - Where servers share a store in Redis, one of them owns the executions: `owner` (which one, and for how long), `term` (what that means for all of the above), `forward` (the others ask it).
 //!
 //! What holds:
 //! - A step is committed before anything that follows from it is done: tasks begin, callers are answered, other executions are told only then.
@@ -16,21 +17,27 @@
 
 mod core;
 mod counts;
+mod forward;
 mod gate;
 pub mod journal;
 mod live;
+mod owner;
 mod pinning;
 pub mod pins;
 mod places;
 mod queue;
 mod steer;
 mod task;
+mod term;
 #[cfg(test)]
 mod tests;
 pub mod timetable;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use sledge_workflow::machine::{Event, Outcome, Status};
@@ -41,15 +48,20 @@ pub use self::counts::{Counted, ENDS};
 pub use self::gate::Queue;
 use self::journal::{Journal, Place, Summary};
 pub use self::pinning::Pinned;
+use self::term::Term;
 use self::timetable::Scheduled;
 use super::express::Named;
 use super::keeper::Keeper;
 use super::{OF_FUNCTION, Reach, Runner, Workflow};
 use crate::blocking;
-use crate::kv::{KvError, Records, Space, Store};
+use crate::kv::{KvError, Lease, Records, Space, Store};
 
 /// Messages that wait for the thread; those that come then wait for room.
 const MESSAGES_MAX: usize = 1_024;
+/// How long the lease of the executions in Redis lasts when it is not renewed: no longer are they at rest when their owner has died.
+const LEASE_TIME: Duration = Duration::from_secs(10);
+/// How long to wait before the end of an execution is waited for again that another server goes on with.
+const MOVED_PAUSE: Duration = Duration::from_millis(100);
 /// The tenant in whose name records are written that concern none.
 const TENANT: &str = "default";
 /// Bytes of a name of an execution.
@@ -77,6 +89,10 @@ struct Shared {
     counts: Counts,
     /// What keeps the versions of functions to which executions are pinned; without it they are not.
     keeper: OnceLock<Arc<dyn Keeper>>,
+    /// Where other servers use the same store: what one of them has to hold.
+    lease: Option<Lease>,
+    /// Whether a client has asked for anything.
+    was_asked: AtomicBool,
 }
 
 /// An execution that has begun.
@@ -118,13 +134,13 @@ pub enum Refused {
     NoExecution,
     /// It cannot go on.
     #[error("the execution cannot be redriven: {0}")]
-    NotRedrivable(&'static str),
+    NotRedrivable(Cow<'static, str>),
     /// It cannot be done to an execution as it is.
     #[error("{0}")]
     Impossible(String),
     /// It cannot be moved to other versions.
     #[error("the execution cannot be moved to what is served now: {0}")]
-    NotRepinnable(&'static str),
+    NotRepinnable(Cow<'static, str>),
     /// No task waits for that.
     #[error("no task waits with that token")]
     NoTask,
@@ -137,6 +153,16 @@ pub enum Refused {
     /// The server stops.
     #[error("the server is stopping")]
     Stopping,
+    /// The lease of the executions was lost while the request was carried out.
+    #[error(
+        "the executions have gone over to another server meanwhile, and it is not known what has become of the request: ask again"
+    )]
+    Moved,
+    /// The server that owns the executions does not answer.
+    #[error(
+        "the server that owns the executions has not answered within {0:?}, and it is not known what has become of the request: ask again"
+    )]
+    Unanswered(Duration),
 }
 
 impl From<KvError> for Refused {
@@ -159,7 +185,9 @@ impl Refused {
                 "StepFunctions.ExecutionNotRedrivableException"
             }
             Refused::NoTask => "StepFunctions.TaskDoesNotExistException",
-            Refused::Unavailable(_) | Refused::Stopping => "StepFunctions.ServiceUnavailableException",
+            Refused::Unavailable(_) | Refused::Stopping | Refused::Moved | Refused::Unanswered(_) => {
+                "StepFunctions.ServiceUnavailableException"
+            }
         }
     }
 }
@@ -183,20 +211,38 @@ enum Message {
 }
 
 impl Executions {
-    /// Those of a store, if no other server uses it.
+    /// Those of a store.
     #[must_use]
-    pub fn of(store: &Store) -> Option<Executions> {
-        store.shared().is_none().then(|| Executions::new(store.records(), store.space(TENANT)))
+    pub fn of(store: &Store) -> Executions {
+        Executions::leased(store, LEASE_TIME)
     }
 
-    /// Those in these records. `space` is where they are written.
+    /// The same where a lease lasts so long, if the store needs one.
     #[must_use]
-    pub fn new(records: Records, space: Space) -> Executions {
+    fn leased(store: &Store, time: Duration) -> Executions {
+        Executions::new(store.records(), store.space(TENANT), store.shared().map(|redis| redis.lease(time)))
+    }
+
+    /// Those in these records. `space` is where they are written; `lease` has to be held for that, if it is there.
+    #[must_use]
+    pub fn new(records: Records, space: Space, lease: Option<Lease>) -> Executions {
         let (messages, receiver) = mpsc::channel(MESSAGES_MAX);
         let (receiver, tenants, schedules) = (Mutex::new(Some(receiver)), Mutex::default(), watch::Sender::default());
         let (journal, counts) = (Journal::new(records), Counts::default());
-        let (paused, keeper) = (Mutex::default(), OnceLock::new());
-        Executions(Arc::new(Shared { journal, space, messages, receiver, tenants, schedules, paused, counts, keeper }))
+        let (paused, keeper, was_asked) = (Mutex::default(), OnceLock::new(), AtomicBool::new(false));
+        Executions(Arc::new(Shared {
+            journal,
+            space,
+            messages,
+            receiver,
+            tenants,
+            schedules,
+            paused,
+            counts,
+            keeper,
+            lease,
+            was_asked,
+        }))
     }
 
     /// Executions that begin from now on are pinned to the versions of functions with which they begin, and this keeps them. To be called before [`run`](Executions::run).
@@ -251,9 +297,23 @@ impl Executions {
     /// Executes them, until `stopped` says so and nothing is under way any more. To be called once, within a runtime for local tasks; `places` is how many functions run for them at the same time.
     pub async fn run<R: Runner + 'static>(&self, runner: R, places: usize, stopped: watch::Receiver<bool>) {
         let receiver = self.0.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(receiver) = receiver {
-            core::run(self.clone(), runner, places, receiver, stopped).await;
+        let Some(receiver) = receiver else { return };
+        match self.0.lease.clone() {
+            Some(lease) => owner::run(self.clone(), lease, runner, places, receiver, stopped).await,
+            None => core::run(self.clone(), runner, places, receiver, stopped, Term::for_ever()).await,
         }
+    }
+
+    /// Whether this server has anything to do with durable executions. One that has not leaves their lease to others: it could not go on with any.
+    fn is_wanted(&self) -> bool {
+        let has_durable = |reach: &Reach| {
+            reach.workflows.all().iter().any(|workflow| workflow.is_durable())
+                || reach.functions.any(|function| function.asynchronous.is_some())
+        };
+        // Relaxed: a flag that orders nothing else.
+        self.0.was_asked.load(Ordering::Relaxed)
+            || !self.0.schedules.borrow().is_empty()
+            || self.tenants().values().any(has_durable)
     }
 
     /// Starts an execution; it has begun for good when this returns. Without a name it gets one. A name that an execution has which runs with the same input is that one.
@@ -362,7 +422,13 @@ impl Executions {
     /// # Errors
     /// When there is none, or the store does not work.
     pub async fn wait(&self, place: Place) -> Result<Summary, Refused> {
-        self.ask(|answer| Message::Wait { place, answer }).await
+        loop {
+            match self.ask(|answer| Message::Wait { place: place.clone(), answer }).await {
+                // It goes on at another server, or at this one when it has the lease again.
+                Err(Refused::Moved) => tokio::time::sleep(MOVED_PAUSE).await,
+                ended => return ended,
+            }
+        }
     }
 
     /// What runs and waits of a workflow with limits, by key, those with the longest queues first: [`QUEUES_MAX`] at most.
@@ -387,8 +453,15 @@ impl Executions {
 
     async fn ask<T>(&self, message: impl FnOnce(Told<T>) -> Message) -> Result<T, Refused> {
         let (answer, answered) = oneshot::channel();
+        // Relaxed: a flag that orders nothing else.
+        self.0.was_asked.store(true, Ordering::Relaxed);
         self.0.messages.send(message(answer)).await.map_err(|_| Refused::Stopping)?;
-        answered.await.unwrap_or(Err(Refused::Stopping))
+        answered.await.unwrap_or_else(|_| Err(self.unanswered()))
+    }
+
+    /// Why a message that was taken is not answered.
+    fn unanswered(&self) -> Refused {
+        if self.0.lease.is_some() && !self.0.messages.is_closed() { Refused::Moved } else { Refused::Stopping }
     }
 }
 

@@ -25,7 +25,7 @@ use super::task::Of;
 use super::{Executions, Refused};
 use crate::blocking;
 use crate::invoke::function::Function;
-use crate::kv::{Commit, KvError};
+use crate::kv::KvError;
 use crate::workflow::function::Asked;
 use crate::workflow::keeper::{Keeper, NotKept};
 use crate::workflow::{Runner, Workflow};
@@ -343,7 +343,7 @@ impl<R: Runner + 'static> Core<R> {
         surplus.retain(|number| !referred.contains(number));
         for numbers in surplus.chunks(REMOVED_MAX) {
             let records = numbers.iter().map(|number| journal::no_pins(*number)).collect();
-            self.executions.0.space.clone().commit(Commit { records, ..Commit::default() }).await?;
+            self.write(records).await?;
         }
         Ok(())
     }

@@ -20,7 +20,6 @@ use super::journal::{self, Glance, Place, Summary};
 use super::live::Live;
 use super::{QUEUES_MAX, Refused};
 use crate::config::WorkflowLimits;
-use crate::kv::Commit;
 use crate::workflow::{Runner, Workflow, express};
 
 /// Bytes of a key.
@@ -114,7 +113,7 @@ fn open<R: Runner + 'static>(core: &Rc<Core<R>>) -> Option<i64> {
         !gates.is_empty()
     });
     for (of, key, id) in begin {
-        tokio::task::spawn_local(begin_queued(Rc::clone(core), of, key, id));
+        core.launch(begin_queued(Rc::clone(core), of, key, id));
     }
     next_ms
 }
@@ -159,7 +158,7 @@ impl<R: Runner + 'static> Core<R> {
     /// Keeps an execution that is to begin later.
     pub(super) async fn queue(&self, live: &Live<R>, input: Value) -> Result<Summary, Refused> {
         let (records, summary) = live.queued(input);
-        self.executions.0.space.clone().commit(Commit { records, ..Commit::default() }).await?;
+        self.write(records).await?;
         live.hold();
         let (place, key) = live.whose();
         self.begun(place, false, false);
@@ -200,7 +199,7 @@ impl<R: Runner + 'static> Core<R> {
         let kept_ms = i64::from(retention_days).saturating_mul(DAY_MS);
         summary.ended(&Outcome::Aborted(Failure { error, cause }), express::now_ms(), kept_ms);
         let records = journal::ended(place, &summary, Status::New);
-        if let Err(error) = self.executions.0.space.clone().commit(Commit { records, ..Commit::default() }).await {
+        if let Err(error) = self.write(records).await {
             self.queues.with(place, |gates| gates.wait(&key, summary.id));
             return Err(error.into());
         }

@@ -14,7 +14,7 @@ use sledge_workflow::machine::{Event, Status};
 use super::core::Core;
 use super::journal::{self, Journal, LISTED_MAX, Listing, Place, Summary};
 use super::{Message, Refused};
-use crate::kv::{Commit, KvError, Order};
+use crate::kv::{KvError, Order};
 use crate::workflow::Runner;
 
 /// Executions that are told at the same time that their workflow is paused or resumed.
@@ -91,7 +91,7 @@ impl<R: Runner + 'static> Core<R> {
             return Err(Refused::NoWorkflow);
         }
         let records = vec![journal::paused(&tenant, &workflow, paused)];
-        self.executions.0.space.clone().commit(Commit { records, ..Commit::default() }).await?;
+        self.write(records).await?;
         self.executions.set_paused(&tenant, &workflow, paused);
         self.tell_all(tenant, workflow, paused);
         Ok(())
@@ -99,7 +99,10 @@ impl<R: Runner + 'static> Core<R> {
 
     /// Finds out which workflows are paused, before anything goes on.
     pub(super) fn read_paused(self: &Rc<Self>) -> Result<(), KvError> {
-        for (tenant, workflow) in self.journal().paused_workflows()? {
+        let found = self.journal().paused_workflows()?;
+        // What another server has changed meanwhile is not known here.
+        self.executions.paused().clear();
+        for (tenant, workflow) in found {
             self.executions.set_paused(&tenant, &workflow, true);
             self.tell_all(tenant, workflow, true);
         }
@@ -109,7 +112,7 @@ impl<R: Runner + 'static> Core<R> {
     /// Tells all executions of a workflow that have not ended.
     fn tell_all(self: &Rc<Self>, tenant: Arc<str>, workflow: Arc<str>, paused: bool) {
         let core = Rc::clone(self);
-        tokio::task::spawn_local(async move {
+        self.launch(async move {
             // Those that began before the workflow was paused, and are not in the journal yet.
             while core.is_starting(&tenant, &workflow) {
                 tokio::time::sleep(STARTING).await;

@@ -351,7 +351,7 @@ pub(super) fn stop_child<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Wor
         let name = child.name.unwrap_or_else(|| task_name(execution, start.task));
         let (core, place) = (Rc::clone(core), child.workflow.place(&name));
         let parent = Parent { execution, task: start.task };
-        tokio::task::spawn_local(async move {
+        Rc::clone(&core).launch(async move {
             // The name that the task gives may be that of an execution which another client or task has started.
             if core.find(&place).is_ok_and(|summary| summary.parent == Some(parent)) {
                 let _ = core.stop(&place, None, Some("the task that waited for it was given up".into())).await;
@@ -401,8 +401,8 @@ async fn not_durable<R: Runner + 'static>(
     waits: bool,
 ) -> Result<Value, Failure> {
     if !waits {
-        let core = Rc::clone(core);
-        tokio::task::spawn_local(async move { drop(express::execute(&other, &core.runner, input).await) });
+        let own = Rc::clone(core);
+        core.launch(async move { drop(express::execute(&other, &own.runner, input).await) });
         return Ok(json!({}));
     }
     match express::execute(&other, &core.runner, input).await {

@@ -5,10 +5,11 @@ mod datasets;
 mod life;
 mod pins;
 mod queues;
+mod servers;
 mod steer;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -42,18 +43,33 @@ fn key(name: &str) -> BucketKey {
     bucket().key(name.as_bytes()).unwrap()
 }
 
+/// What the store holds under a key. On a thread of its own: connections to Redis belong to a thread and its runtime.
+fn stored(space: &Space, name: &str) -> Option<crate::kv::Entry> {
+    match space {
+        Space::Embedded(space) => space.get(&bucket(), name.as_bytes(), |entry| entry.cloned()).unwrap(),
+        Space::Redis(_) => thread::scope(|scope| scope.spawn(|| wait(space.read(&bucket(), key(name))).unwrap()).join().unwrap()),
+    }
+}
+
 /// Functions that run at once, within their task's transaction.
 struct Played {
     space: Space,
     runs: Arc<AtomicU64>,
+    room: Arc<Room>,
+}
+
+/// Whether there is room for calls, and how many were refused.
+#[derive(Default)]
+struct Room {
+    is_full: AtomicBool,
+    refused: AtomicU64,
 }
 
 impl Played {
     /// What a key holds, as the call sees it.
     fn number(&self, transaction: &Transaction, name: &str) -> i64 {
         let key = key(name);
-        let Space::Embedded(space) = &self.space else { panic!("an embedded store") };
-        let of_store = || space.get(&bucket(), name.as_bytes(), |entry| entry.cloned()).unwrap();
+        let of_store = || stored(&self.space, name);
         let entry = match transaction.read(&key).unwrap() {
             Some(known) => known,
             None => transaction.learn(&key, of_store()).unwrap(),
@@ -96,6 +112,10 @@ impl Runner for Played {
         _: Instant,
         joins: Option<Arc<Transaction>>,
     ) -> Result<reply::Answer, Failure> {
+        if self.room.is_full.load(Ordering::Relaxed) {
+            self.room.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Failure::Busy);
+        }
         self.runs.fetch_add(1, Ordering::Relaxed);
         let transaction = Transaction::join(&joins.expect("a task's transaction"));
         let replied = self.run(function, &serde_json::from_slice(&input.body.into_bytes()).unwrap(), &transaction);
@@ -125,9 +145,16 @@ struct Served {
     /// The functions that are served.
     functions: Mutex<HashMap<String, Arc<Function>>>,
     runs: Arc<AtomicU64>,
+    room: Arc<Room>,
     stop: watch::Sender<bool>,
     kill: Option<oneshot::Sender<()>>,
+    freeze: mpsc::UnboundedSender<Duration>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The function that tasks call; what it does is up to [`Played`].
+fn played() -> Arc<Function> {
+    Arc::new(Function::new(by_hand::loaded(&FunctionConfig::new("f", "f.wasm")), Home::alone()))
 }
 
 fn workflow_config(name: &str, settings: &Value) -> WorkflowConfig {
@@ -145,8 +172,7 @@ impl Served {
     }
 
     fn start_with(disk: &Disk, workflows: &[(&str, Value)], settings: &Value) -> Served {
-        let function = Arc::new(Function::new(by_hand::loaded(&FunctionConfig::new("f", "f.wasm")), Home::alone()));
-        Served::start_pinned(disk, workflows, settings, (&[function], None))
+        Served::start_pinned(disk, workflows, settings, (&[played()], None))
     }
 
     /// The same with these functions, and what keeps versions of them.
@@ -156,9 +182,18 @@ impl Served {
         settings: &Value,
         (functions, keeper): (&[Arc<Function>], Option<Arc<dyn Keeper>>),
     ) -> Served {
-        let embedded = open_folding(disk, &Arc::default());
-        let store = Arc::new(Store::Embedded(embedded));
-        let executions = Executions::of(&store).unwrap();
+        let store = Store::Embedded(open_folding(disk, &Arc::default()));
+        let executions = Executions::of(&store);
+        Served::of((store, executions), workflows, settings, (functions, keeper))
+    }
+
+    fn of(
+        (store, executions): (Store, Executions),
+        workflows: &[(&str, Value)],
+        settings: &Value,
+        (functions, keeper): (&[Arc<Function>], Option<Arc<dyn Keeper>>),
+    ) -> Served {
+        let store = Arc::new(store);
         let (known, neighbours) = (Arc::new(Workflows::default()), Arc::new(Neighbours::default()));
         keeper.into_iter().for_each(|keeper| executions.pin_with(keeper));
         functions.iter().for_each(|function| neighbours.put(function));
@@ -183,11 +218,19 @@ impl Served {
         let runs = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = watch::channel(false);
         let (kill, killed) = oneshot::channel::<()>();
-        let runner = Played { space: store.space(TENANT), runs: Arc::clone(&runs) };
+        let (freeze, mut freezes) = mpsc::unbounded_channel::<Duration>();
+        let room = Arc::new(Room::default());
+        let runner = Played { space: store.space(TENANT), runs: Arc::clone(&runs), room: Arc::clone(&room) };
         let own = executions.clone();
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
             runtime.block_on(async {
+                // Its thread does nothing else meanwhile, like that of a process that is stopped.
+                tokio::task::spawn_local(async move {
+                    while let Some(time) = freezes.recv().await {
+                        thread::sleep(time);
+                    }
+                });
                 tokio::select! {
                     () = own.run(runner, 8, stopped) => {}
                     _ = killed => {}
@@ -196,7 +239,7 @@ impl Served {
         });
         let (kill, thread) = (Some(kill), Some(thread));
         let functions = Mutex::new(functions);
-        Served { store, executions, workflows, neighbours, functions, runs, stop, kill, thread }
+        Served { store, executions, workflows, neighbours, functions, runs, room, stop, kill, freeze, thread }
     }
 
     /// Serves a function in place of the one of its name.
@@ -236,9 +279,8 @@ impl Served {
 
     /// What a key holds.
     fn number(&self, name: &str) -> i64 {
-        let Space::Embedded(space) = self.store.space(TENANT) else { panic!("an embedded store") };
-        let text = |entry: &crate::kv::Entry| String::from_utf8(entry.value.to_vec()).unwrap().parse().unwrap();
-        space.get(&bucket(), name.as_bytes(), |entry| entry.map_or(0, text)).unwrap()
+        let text = |entry: crate::kv::Entry| String::from_utf8(entry.value.to_vec()).unwrap().parse().unwrap();
+        stored(&self.store.space(TENANT), name).map_or(0, text)
     }
 
     /// The names of the events of an execution, in order.

@@ -100,6 +100,10 @@ async fn keep_all<R: Runner + 'static>(core: &Rc<Core<R>>, schedules: &[Arc<Sche
         let mut kept = scheduled.begin(read(core, scheduled).await, now_ms);
         let missed = due_from(&scheduled.schedule, kept.anchor_ms, kept.last_ms, now_ms, scheduled.config.policy());
         for at_ms in missed {
+            if is_written_first(core, scheduled) {
+                kept.last_ms = kept.last_ms.max(at_ms);
+                write(core, scheduled, &kept).await;
+            }
             start(core, scheduled, at_ms).await;
         }
         kept.last_ms = kept.last_ms.max(now_ms);
@@ -111,9 +115,14 @@ async fn keep_all<R: Runner + 'static>(core: &Rc<Core<R>>, schedules: &[Arc<Sche
         let first = all.iter_mut().filter_map(|one| Some((next(one)?, one))).min_by_key(|(at_ms, _)| *at_ms);
         match first {
             Some((at_ms, (scheduled, kept))) if at_ms <= express::now_ms() => {
-                start(core, scheduled, at_ms).await;
                 kept.last_ms = at_ms;
-                write(core, scheduled, kept).await;
+                if is_written_first(core, scheduled) {
+                    write(core, scheduled, kept).await;
+                    start(core, scheduled, at_ms).await;
+                } else {
+                    start(core, scheduled, at_ms).await;
+                    write(core, scheduled, kept).await;
+                }
             }
             first => tokio::time::sleep(first.map_or(SLEEP_MAX, |(at_ms, _)| express::time_until(at_ms).min(SLEEP_MAX))).await,
         }
@@ -132,19 +141,31 @@ async fn read<R: Runner + 'static>(core: &Core<R>, scheduled: &Scheduled) -> Opt
 async fn write<R: Runner + 'static>(core: &Core<R>, scheduled: &Scheduled, kept: &Kept) {
     let records = vec![journal::schedule(&scheduled.config.tenant, &scheduled.config.name, kept)];
     let commit = Commit { records, ..Commit::default() };
-    while core.executions.0.space.clone().commit(commit.clone()).await.is_err() {
+    while core.term.commit(core.executions.0.space.clone(), commit.clone()).await.is_err() {
         tokio::time::sleep(RETRY).await;
     }
 }
 
-/// Starts what is due at that time. It has begun for good, or cannot begin, when this returns.
-async fn start<R: Runner + 'static>(core: &Rc<Core<R>>, scheduled: &Scheduled, at_ms: i64) {
-    let ScheduleConfig { name, tenant, workflow, function, .. } = &scheduled.config;
-    let target = match (workflow, function) {
+/// What a schedule starts.
+fn target<R: Runner + 'static>(core: &Core<R>, scheduled: &Scheduled) -> Option<Arc<Workflow>> {
+    let ScheduleConfig { tenant, workflow, function, .. } = &scheduled.config;
+    match (workflow, function) {
         (Some(workflow), _) => core.executions.workflow(tenant, workflow),
         (None, Some(function)) => core.executions.of_function(tenant, function),
         (None, None) => None,
-    };
+    }
+}
+
+/// Whether a time is taken down before something is started. The name of a durable execution is taken once, also by a server that has just lost the lease. An express one has none: where other
+/// servers might start it, too, the commit decides which one does, and a crash right behind it means that none does.
+fn is_written_first<R: Runner + 'static>(core: &Core<R>, scheduled: &Scheduled) -> bool {
+    core.term.is_leased() && target(core, scheduled).is_some_and(|target| !target.is_durable())
+}
+
+/// Starts what is due at that time. It has begun for good, or cannot begin, when this returns.
+async fn start<R: Runner + 'static>(core: &Rc<Core<R>>, scheduled: &Scheduled, at_ms: i64) {
+    let name = &scheduled.config.name;
+    let target = target(core, scheduled);
     loop {
         let begun = match &target {
             None => Err(Refused::NoWorkflow),
@@ -168,9 +189,9 @@ async fn start<R: Runner + 'static>(core: &Rc<Core<R>>, scheduled: &Scheduled, a
 
 /// An express execution: the log alone says how it ended.
 fn execute<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Arc<Workflow>, input: Value) {
-    let (core, workflow) = (Rc::clone(core), Arc::clone(workflow));
-    tokio::task::spawn_local(async move {
-        let ended = express::execute(&workflow, &core.runner, input).await;
+    let (own, workflow) = (Rc::clone(core), Arc::clone(workflow));
+    core.launch(async move {
+        let ended = express::execute(&workflow, &own.runner, input).await;
         if !matches!(ended, express::Ended::Succeeded(_)) {
             tracing::warn!(workflow = workflow.config.name, ?ended, "an execution that a schedule has started has failed");
         }
