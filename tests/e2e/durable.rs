@@ -29,7 +29,7 @@ pub(crate) fn machine(first: &str, states: &Value) -> Value {
 }
 
 /// Each step takes a moment, so that a kill meets many of them.
-fn chain() -> Value {
+pub(crate) fn chain() -> Value {
     machine(
         "A",
         &json!({
@@ -44,7 +44,7 @@ fn chain() -> Value {
 }
 
 /// The configuration of a server whose executions are in a file of the folder.
-fn config(folder: &Path, workflows: &[(&str, Value)], more: &Value) -> Value {
+pub(crate) fn config(folder: &Path, workflows: &[(&str, Value)], more: &Value) -> Value {
     let entries: Vec<_> = workflows
         .iter()
         .map(|(name, definition)| {
@@ -83,7 +83,7 @@ pub(crate) fn printed(server: &Server, arguments: &[&str]) -> String {
     finished.text().trim_end().to_owned()
 }
 
-fn execution(server: &Server, workflow: &str, name: &str) -> Value {
+pub(crate) fn execution(server: &Server, workflow: &str, name: &str) -> Value {
     server.admin().get(&format!("/workflows/{workflow}/executions/{name}")).json()
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn wait_for_end(server: &Server, workflow: &str, name: &str) -> Value
 }
 
 /// What the store holds under a key.
-fn number(server: &Server, key: &str) -> String {
+pub(crate) fn number(server: &Server, key: &str) -> String {
     server.client().post("/task", format!("\"count {key}\"")).text()
 }
 
@@ -396,8 +396,7 @@ fn what_is_wrong_with_a_configuration_is_said() {
     }
     config["schedules"] = json!([]);
     config["kv"] = json!("redis://127.0.0.1:1");
-    let checked = check(&config);
-    assert!(checked.stderr.contains("workflows[0].type") && checked.stderr.contains("it is in Redis"), "{checked:?}");
+    assert_eq!(check(&config).code(), 0, "executions may be in Redis");
     config.as_object_mut().expect("an object").remove("kv");
     assert!(check(&config).stderr.contains("set `kv` to a file"));
 }

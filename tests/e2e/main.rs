@@ -30,6 +30,7 @@ mod developed;
 mod disk;
 mod doctor;
 mod durable;
+mod durable_redis;
 mod effects;
 mod encoded;
 mod encodings;

@@ -18,7 +18,7 @@ fn folder() -> TempDir {
 
 /// Compiles a function that says that, and writes it in place, as `cp` does.
 fn write(folder: &Path, text: &str) {
-    let (module, artifact) = (folder.join(format!("{text}.wasm")), folder.join(format!("{text}.made")));
+    let (module, artifact) = (folder.join(format!("{text}.wasm")), folder.join(format!("{text}.so")));
     fs::write(&module, saying(text)).expect("write the module");
     let path = |path: &Path| path.to_str().expect("UTF-8").to_owned();
     let made = run_awsm(&["compile", "-O", "0", &path(&module), "-o", &path(&artifact)]);
@@ -131,8 +131,8 @@ fn a_deployed_version_is_there_as_long_as_executions_need_it() {
         assert_eq!(reply.status, 200, "{}", reply.text());
     };
     deploy(&server, "one");
-    begin(&server, "old", 15);
-    begin(&server, "moved", 15);
+    begin(&server, "old", 20);
+    begin(&server, "moved", 20);
     ["old", "moved"].iter().for_each(|name| wait_for_first(&server, name));
     for text in ["two", "three", "four"] {
         deploy(&server, text);

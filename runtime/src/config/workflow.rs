@@ -31,7 +31,7 @@ pub struct WorkflowConfig {
     /// The address, `IP:PORT`, if the path is one at an address that functions have to themselves (`listen`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// How long executions live: `express` ones as long as the request that starts them; `standard` ones are kept in the store (`kv`, in a file), also over restarts and crashes. Default: `express`.
+    /// How long executions live: `express` ones as long as the request that starts them; `standard` ones are kept in the store (`kv`), also over restarts and crashes. Default: `express`.
     #[serde(default, rename = "type", skip_serializing_if = "WorkflowKind::is_express")]
     pub kind: WorkflowKind,
     /// The workflow's tenant: it calls functions of that tenant by their names, and has its share of the key-value store.

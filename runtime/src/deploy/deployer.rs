@@ -322,7 +322,7 @@ impl Deployer {
         Arc::clone(self.catalogue().budget())
     }
 
-    /// Durable executions of workflows, where the store can keep any.
+    /// Durable executions of workflows, where there is a store.
     #[must_use]
     pub fn executions(&self) -> Option<Executions> {
         self.catalogue().executions().cloned()

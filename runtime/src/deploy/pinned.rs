@@ -25,6 +25,9 @@ const LOADED_MAX: usize = 64;
 /// A version is unloaded that no task has called for so long.
 const IDLE: Duration = Duration::from_secs(600);
 
+/// How often a version is loaded again since the served one was replaced meanwhile.
+const ATTEMPTS_MAX: usize = 4;
+
 /// A version: tenant, function, digest.
 type Key = (String, String, Hash);
 /// Held while the version is loaded, so that it is loaded once.
@@ -128,29 +131,43 @@ impl Deployer {
             .ok_or_else(|| "the function is not served now".to_owned())
     }
 
-    fn pinned_version(&self, (tenant, name, digest): &Key) -> Result<Arc<Function>, String> {
-        let slot = self.pinned().slot(&(tenant.clone(), name.clone(), *digest));
+    /// A version, loaded if it is not.
+    fn pinned_version(&self, key: &Key) -> Result<Arc<Function>, String> {
+        let slot = self.pinned().slot(key);
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let (config, served) = self.served(tenant, name)?;
-        if let Some(version) = slot.as_mut().filter(|version| version.served.ptr_eq(&served)) {
-            version.used = Instant::now();
-            return Ok(Arc::clone(&version.function));
-        }
-        let bytes = self.pinned().kept.read(digest)?;
-        let candidate = loading::candidate(&config, &bytes, self.compiler()).map_err(|error| error.to_string())?;
-        let function = {
-            let mut catalogue = self.catalogue();
-            let is_served = catalogue.get(name).is_some_and(|entry| Arc::as_ptr(entry.function()) == served.as_ptr());
-            if !is_served {
-                return Err("the function is being replaced".to_owned());
+        for _ in 0..ATTEMPTS_MAX {
+            let (config, served) = self.served(&key.0, &key.1)?;
+            if let Some(version) = slot.as_mut().filter(|version| version.served.ptr_eq(&served)) {
+                version.used = Instant::now();
+                return Ok(Arc::clone(&version.function));
             }
-            catalogue.beside(candidate)
-        };
-        tracing::info!(function = name, %digest, "loaded beside the version that is served, for executions that are pinned to it");
-        let version = Version { function: Arc::clone(&function), served, used: Instant::now() };
-        let before = slot.replace(version).map(|version| version.function);
-        self.pinned().replaced.lock().unwrap_or_else(PoisonError::into_inner).extend(before);
-        Ok(function)
+            if let Some(function) = self.load_beside(&key.2, &config, &served)? {
+                let version = Version { function: Arc::clone(&function), served, used: Instant::now() };
+                let before = slot.replace(version).map(|version| version.function);
+                self.pinned().replaced.lock().unwrap_or_else(PoisonError::into_inner).extend(before);
+                return Ok(function);
+            }
+        }
+        Err("the function is replaced all the time".to_owned())
+    }
+
+    /// Loads a version with the settings of the one that is served; none if that was replaced meanwhile.
+    fn load_beside(
+        &self,
+        digest: &Hash,
+        config: &FunctionConfig,
+        served: &Weak<Function>,
+    ) -> Result<Option<Arc<Function>>, String> {
+        let bytes = self.pinned().kept.read(digest)?;
+        let candidate = loading::candidate(config, &bytes, self.compiler()).map_err(|error| error.to_string())?;
+        let mut catalogue = self.catalogue();
+        let is_served = catalogue.get(&config.name).is_some_and(|entry| Arc::as_ptr(entry.function()) == served.as_ptr());
+        if !is_served {
+            return Ok(None);
+        }
+        let function = catalogue.beside(candidate);
+        tracing::info!(function = config.name, %digest, "loaded beside the version that is served, for executions that are pinned to it");
+        Ok(Some(function))
     }
 
     fn sweep_pinned(&self, needed: &HashSet<Hash>, all: bool) {
@@ -160,10 +177,6 @@ impl Deployer {
         }
         if let Err(error) = self.pinned().kept.sweep(&kept) {
             tracing::warn!(%error, "versions of functions that no execution needs cannot be removed now");
-        }
-        let gone = self.pinned().unload(needed);
-        if !gone.is_empty() {
-            self.retire_pinned(gone);
         }
     }
 }
@@ -200,6 +213,14 @@ impl Keeper for Keeping {
     fn sweep(&self, needed: &HashSet<Hash>, all: bool) {
         if let Ok(deployer) = self.deployer() {
             deployer.sweep_pinned(needed, all);
+        }
+    }
+
+    fn unload(&self, needed: &HashSet<Hash>) {
+        let Ok(deployer) = self.deployer() else { return };
+        let gone = deployer.pinned().unload(needed);
+        if !gone.is_empty() {
+            deployer.retire_pinned(gone);
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct Gauges {
     pub problems: Vec<String>,
     /// Commits of the key-value store, by what became of them, where there is one.
     pub kv_commits: Option<[(&'static str, u64); 5]>,
-    /// Durable executions, where the store can keep any: that have not ended, those of them that are queued, and that have, by how.
+    /// Durable executions, where there is a store: that have not ended, those of them that are queued, and that have, by how.
     pub executions: Option<(u64, u64, [(&'static str, u64); 4])>,
     /// Lines of the server's own log that were dropped.
     pub server_log_lines_dropped: u64,

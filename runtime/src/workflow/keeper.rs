@@ -37,6 +37,9 @@ pub trait Keeper: Send + Sync + fmt::Debug {
     /// Why it cannot be had now.
     fn load(&self, tenant: &str, name: &str, digest: &blake3::Hash) -> Result<Arc<Function>, String>;
 
-    /// Removes what is kept and not needed any more; what is served stays for the next execution, unless `all` is to go that is not needed. Unloads versions that no task has called for a time.
+    /// Removes what is kept and not needed any more. What is served stays for the next execution, unless `all` is to go that is not needed.
     fn sweep(&self, needed: &HashSet<blake3::Hash>, all: bool);
+
+    /// Unloads versions that are not needed any more, and those that no task has called for a time. It waits until all threads have let go of them.
+    fn unload(&self, needed: &HashSet<blake3::Hash>);
 }

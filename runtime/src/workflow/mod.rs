@@ -123,7 +123,7 @@ pub struct Reach {
     pub contention: Arc<Contention>,
     /// The roots to be believed about other servers.
     pub roots: Arc<Roots>,
-    /// Where durable executions are started, if the store can keep any.
+    /// Where durable executions are started, if there is a store.
     pub executions: Option<Executions>,
 }
 
@@ -330,7 +330,7 @@ impl Workflow {
         matches!(self.config.kind, WorkflowKind::Standard)
     }
 
-    /// Where durable executions of it are started, if the store can keep any.
+    /// Where durable executions of it are started, if there is a store.
     #[must_use]
     pub const fn executions(&self) -> Option<&Executions> {
         self.reach.executions.as_ref()

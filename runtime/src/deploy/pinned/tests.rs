@@ -53,7 +53,7 @@ fn a_version_that_was_replaced_is_loaded_beside_the_served_one_with_its_settings
     deployer.reload(&config(folder.path(), 3_000)).unwrap();
     let anew = keeping.load("default", "f", &first).unwrap();
     assert_eq!((anew.digest, anew.deadline), (Some(first), Duration::from_secs(3)));
-    keeping.sweep(&HashSet::from([first]), false);
+    keeping.unload(&HashSet::from([first]));
     assert!(
         pinned.retired.load(Ordering::Relaxed) && !anew.retired.load(Ordering::Relaxed),
         "the one with the earlier settings goes"
@@ -65,6 +65,7 @@ fn a_version_that_was_replaced_is_loaded_beside_the_served_one_with_its_settings
     let again = keeping.load("default", "f", &first).unwrap();
     assert_eq!(again.digest, Some(first));
     keeping.sweep(&HashSet::new(), false);
+    keeping.unload(&HashSet::new());
     assert!(again.retired.load(Ordering::Relaxed) && !keeping.has(&first));
     assert!(keeping.load("default", "f", &first).is_err());
     assert!(!served(&deployer).retired.load(Ordering::Relaxed));

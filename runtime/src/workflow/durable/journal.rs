@@ -433,7 +433,7 @@ const HAS_PINS: u8 = 16;
 /// A fingerprint, a time and the flags. With [`HAS_PINS`] a number of sets follows, in one byte, and the number of each. Then come names that end with zeros, and with [`HAS_KEY`] the key.
 const HEAD_BYTES: usize = 17;
 /// Bytes of a whole head, at most: names of tenants and workflows are far shorter.
-const HEAD_BYTES_MAX: usize = 1 << 10;
+const HEAD_BYTES_MAX: usize = 2_048;
 
 /// Where an execution stands.
 pub(super) fn checkpoint(id: u64, checkpoint: &Standing<'_>) -> Record {
@@ -562,7 +562,7 @@ impl Journal {
     /// The numbers of all sets of versions.
     pub(super) fn sets(&self) -> Result<Vec<u64>, KvError> {
         let mut numbers = Vec::new();
-        self.all(&Key::new(PINS), |key, _| {
+        self.all(&Key::new(PINS), 0, |key, _| {
             numbers.extend(last_number(key));
             true
         })?;
@@ -592,7 +592,7 @@ impl Journal {
     /// As for [`summary`](Journal::summary).
     pub fn paused_workflows(&self) -> Result<Vec<WorkflowName>, KvError> {
         let mut found = Vec::new();
-        self.all(&Key::new(PAUSED), |key, _| {
+        self.all(&Key::new(PAUSED), 0, |key, _| {
             let mut names = key.get(1..).unwrap_or_default().split(|byte| *byte == 0);
             let mut name = || names.next().and_then(|name| std::str::from_utf8(name).ok()).map(Arc::from);
             if let (Some(tenant), Some(workflow)) = (name(), name()) {

@@ -9,6 +9,7 @@
 //! What holds: the file of a version is on the disk before an execution that is pinned to it has begun, and before a task calls a function that only its input names. No other version is called in
 //! place of one that is missing. A version that cannot be kept is not pinned, and the log says so: to refuse the execution would turn a full folder into an outage.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -213,6 +214,8 @@ impl<R: Runner + 'static> Core<R> {
                 Some(pinned) if pinned == digest => return Found::Version(served),
                 Some(pinned) => {
                     let (keeper, tenant, name) = (Arc::clone(keeper), workflow.config.tenant.clone(), asked.name.to_owned());
+                    // Each takes a thread for as long as it loads. The semaphore is never closed.
+                    let _place = self.pins.loads.acquire().await;
                     let loaded = blocking::run(move || keeper.load(&tenant, &name, &pinned)).await;
                     // It may have been pinned to another meanwhile.
                     if pins.find(asked.name) == Some(pinned) {
@@ -270,7 +273,7 @@ impl<R: Runner + 'static> Core<R> {
 
     /// Moves an execution that has not ended to the versions that are served now.
     pub(super) async fn repin(self: &Rc<Self>, place: &Place) -> Result<Summary, Refused> {
-        const ENDED: Refused = Refused::NotRepinnable("it has ended");
+        const ENDED: Refused = Refused::NotRepinnable(Cow::Borrowed("it has ended"));
         let summary = self.find(place)?;
         if summary.status != Status::Running {
             return Err(ENDED);
@@ -294,12 +297,7 @@ impl<R: Runner + 'static> Core<R> {
         if let Ok(before) = self.pins_of(&glance.pins) {
             // Nothing is removed while it is looked for, and afterwards it is held.
             let _gate = self.pins.gate.lock().await;
-            let digest = |(name, digest): (Arc<str>, Hash)| {
-                (served(&workflow, &name).map(|(_, served, _)| served) != Some(digest)).then_some(digest)
-            };
-            let elsewhere: Vec<Hash> = before.versions().into_iter().filter_map(digest).collect();
-            let keeper = Arc::clone(keeper);
-            if blocking::run(move || elsewhere.iter().all(|digest| keeper.has(digest))).await {
+            if self.are_there(keeper, &workflow, before.versions()).await {
                 return Ok(Some(before));
             }
         }
@@ -311,25 +309,53 @@ impl<R: Runner + 'static> Core<R> {
         self.pin(&workflow, &definition).await.map(Some)
     }
 
+    /// Whether all these versions are kept, within the gate. Those that are served are kept again.
+    async fn are_there(&self, keeper: &Arc<dyn Keeper>, workflow: &Workflow, versions: Vec<(Arc<str>, Hash)>) -> bool {
+        for (name, digest) in versions {
+            let is_there = match served(workflow, &name).filter(|(_, served, _)| *served == digest) {
+                Some(version) => self.keep(keeper, workflow, &version, &[]).await,
+                None => {
+                    let keeper = Arc::clone(keeper);
+                    blocking::run(move || keeper.has(&digest)).await
+                }
+            };
+            if !is_there {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Removes what no execution holds.
     pub(super) async fn sweep(&self) {
         let Some(keeper) = self.keeper() else { return };
-        let _gate = self.pins.gate.lock().await;
-        self.sweep_within(keeper, &[], false).await;
+        let needed = {
+            let _gate = self.pins.gate.lock().await;
+            self.sweep_within(keeper, &[], false).await
+        };
+        if let Some(needed) = needed {
+            let keeper = Arc::clone(keeper);
+            blocking::run(move || keeper.unload(&needed)).await;
+        }
     }
 
-    async fn sweep_within(&self, keeper: &Arc<dyn Keeper>, more: &[Hash], all: bool) {
+    /// Removes what no execution holds and is none of these, within the gate. What is needed; nothing is removed where that is not known.
+    async fn sweep_within(&self, keeper: &Arc<dyn Keeper>, more: &[Hash], all: bool) -> Option<HashSet<Hash>> {
         let mut needed = match self.needed() {
             Ok(needed) => needed,
             Err(refused) => {
                 tracing::warn!("versions of functions that no execution needs are not removed now: {refused}");
-                return;
+                return None;
             }
         };
         needed.extend(more);
         self.pins.forget(&needed);
         let keeper = Arc::clone(keeper);
-        blocking::run(move || keeper.sweep(&needed, all)).await;
+        let swept = blocking::run(move || {
+            keeper.sweep(&needed, all);
+            needed
+        });
+        Some(swept.await)
     }
 
     /// The digests of all versions that executions hold.

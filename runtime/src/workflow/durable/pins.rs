@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use blake3::Hash;
 use serde::{Deserialize, Serialize};
 use sledge_workflow::definition::{Definition, Resource};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, Notify, Semaphore};
 
 /// Sets of one execution: that with which it began, and one for each function that a task has named by its input alone. Functions beyond that are not pinned.
 pub const SETS_MAX: usize = 64;
@@ -22,6 +22,8 @@ pub const FUNCTIONS_MAX: usize = 1_024;
 const AGAIN: Duration = Duration::from_secs(60);
 /// Versions of which the table knows when that was.
 const LATELY_MAX: usize = 1_024;
+/// Tasks that look for versions which are not served, at the same time.
+const LOADS_MAX: usize = 16;
 /// Definitions whose functions the table knows.
 const NAMES_MAX: usize = 1_024;
 
@@ -89,7 +91,7 @@ impl Set {
 }
 
 /// What is known of sets. It belongs to the thread of executions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Table {
     /// Those that were made or read.
     sets: RefCell<HashMap<u64, Arc<Set>>>,
@@ -105,6 +107,8 @@ pub(super) struct Table {
     names: RefCell<HashMap<u64, Arc<[Arc<str>]>>>,
     /// What executions are to be pinned to with the next thing that they are told.
     moves: RefCell<HashMap<u64, Rc<Pins>>>,
+    /// Versions that are looked for and loaded at the same time.
+    pub(super) loads: Semaphore,
     /// Missing versions of which the log was told lately.
     pub(super) told: Lately,
     /// Versions that could not be kept lately.
@@ -132,6 +136,23 @@ impl Lately {
         }
         known.insert(*digest, Instant::now());
         true
+    }
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table {
+            sets: RefCell::default(),
+            written: RefCell::default(),
+            held: RefCell::default(),
+            kept: RefCell::default(),
+            gate: Mutex::default(),
+            names: RefCell::default(),
+            moves: RefCell::default(),
+            loads: Semaphore::new(LOADS_MAX),
+            told: Lately::default(),
+            refused: Lately::default(),
+        }
     }
 }
 

@@ -69,6 +69,8 @@ impl Keeper for Shelf {
     fn sweep(&self, needed: &HashSet<Hash>, _: bool) {
         self.files.lock().unwrap().retain(|digest, _| needed.contains(digest));
     }
+
+    fn unload(&self, _: &HashSet<Hash>) {}
 }
 
 fn which(name: &str, next: Option<&str>) -> Value {
@@ -314,6 +316,9 @@ fn without_room_executions_begin_all_the_same_and_are_not_pinned() {
     assert_eq!(served.pinned("two", "one"), [("f".to_owned(), digest("f1"), true)]);
     served.replace(&function("f", "f2"));
     served.replace(&function("g", "g2"));
+    // One that makes room where it can: not of what another needs that is only in the journal.
+    served.begin("two", "other", json!({ "wait": 0 })).unwrap();
+    assert_eq!(served.output("two", "other")["f"], hex("f2"));
     let output = served.output("two", "one");
     assert_eq!((&output["again"], &output["g"]), (&hex("f1"), &hex("g2")));
     // What no execution needs makes room.
