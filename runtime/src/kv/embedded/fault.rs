@@ -31,6 +31,9 @@ pub enum FileError {
     /// There is no log, which has to be there.
     #[error("its log is missing, and holds the last commits")]
     NoLog,
+    /// There is another file in place of the log.
+    #[error("there is a file in place of its log that is none")]
+    NotALog,
     /// The log was written beside another state of the file.
     #[error("its log does not belong to it")]
     OtherLog,
@@ -77,6 +80,11 @@ impl FileError {
                 "{file} was not closed in good order, and {file}.log with the last commits is missing: put it back, or make a file \
                  without them with `sledge kv salvage {file} NEW`"
             ),
+            FileError::NotALog => {
+                format!(
+                    "{file}.log is no log of a key-value store, which belongs there: move that file away, or name another one in `kv`"
+                )
+            }
             FileError::OtherLog => format!(
                 "{file}.log does not belong to {file}: one of both is an older copy; put the right one back, or make a file of \
                  what fits with `sledge kv salvage {file} NEW`"

@@ -135,7 +135,11 @@ impl File {
             io::ErrorKind::NotFound if is_needed => FileError::NoLog,
             _ => FileError::Log(error),
         });
-        file.log = Some(log?);
+        let log = log?;
+        if !is_needed && log.is_foreign().map_err(FileError::Log)? {
+            return Err(FileError::NotALog);
+        }
+        file.log = Some(log);
         Ok(file)
     }
 

@@ -90,6 +90,15 @@ impl Log {
         Ok(Log { backend, nonce: 0, capacity, live: VecDeque::new(), live_bytes: 0 })
     }
 
+    /// Whether this is a file of something else, which must not be written to: there is something in place of the first slot's magic. One that a crash left half made is not.
+    pub(super) fn is_foreign(&self) -> io::Result<bool> {
+        let mut head = [0; CHECKSUM_BYTES + SLOT_MAGIC.len()];
+        let bytes = usize::try_from(self.backend.len()?).unwrap_or(usize::MAX).min(head.len());
+        self.backend.read(0, &mut head[..bytes])?;
+        let found = &head[CHECKSUM_BYTES..];
+        Ok(found.iter().zip(SLOT_MAGIC).any(|(byte, magic)| *byte != 0 && *byte != magic))
+    }
+
     /// The nonces of the last openings: one of them is the tree's, if the tree belongs to this log.
     pub(super) fn nonces(&self) -> io::Result<[Option<u64>; SLOTS as usize]> {
         let mut nonces = [None; SLOTS as usize];

@@ -38,6 +38,13 @@ fn check(store: &Embedded, model: &Model, what: &str) {
 
 /// Calls for the file again and again until `work` is done.
 fn without_back_off<T>(store: &Embedded, work: impl FnOnce() -> T) -> T {
+    /// Ends the calls also when `work` panics: what fails is to fail, and not to wait for ever.
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -46,9 +53,8 @@ fn without_back_off<T>(store: &Embedded, work: impl FnOnce() -> T) -> T {
                 thread::yield_now();
             }
         });
-        let result = work();
-        over.store(true, Ordering::Relaxed);
-        result
+        let _over = Over(&over);
+        work()
     })
 }
 

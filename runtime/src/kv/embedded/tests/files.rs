@@ -101,6 +101,25 @@ fn a_log_of_another_state_is_not_taken_for_that_of_the_tree() {
     assert!(rescued.tenants[0].entries == 5 && rescued.lost.iter().any(|lost| lost.contains("another state")), "{rescued}");
 }
 
+/// A file that has the log's name and is something else stays as it is.
+#[test]
+fn a_file_in_place_of_the_log_is_not_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, health) = (folder.path().join("kv.redb"), Arc::new(Health::default()));
+    let text = "12:00:01 a line of another program\n".repeat(200);
+    std::fs::write(log_path(&path), &text).unwrap();
+    let store = Embedded::open(&path, KvLimits::default(), &health).unwrap();
+    assert!(!store.space("t").is_open());
+    assert!(health.problems_now()[0].reason.contains("kv.redb.log is no log of a key-value store"), "{health:?}");
+    assert_eq!(std::fs::read_to_string(log_path(&path)).unwrap(), text);
+    std::fs::remove_file(log_path(&path)).unwrap();
+    while !store.space("t").is_open() {
+        store.retry();
+        thread::yield_now();
+    }
+    assert_eq!(commit(&store.space("t"), &[], &[put("a", "1")]), committed(1));
+}
+
 /// A tree that is damaged and a log that is good: what is only in the log is salvaged, too.
 #[test]
 fn what_the_log_holds_is_salvaged() {
