@@ -166,8 +166,16 @@ impl File {
     /// When it cannot be read, is another tree's, or lacks something.
     pub(super) fn tail(&self) -> Result<Vec<Changes>, FileError> {
         let (Some(log), Some(nonce)) = (&self.log, self.nonce) else { return Ok(Vec::new()) };
-        if !log.nonces().map_err(FileError::Log)?.contains(&Some(nonce)) {
+        let nonces = log.nonces().map_err(FileError::Log)?;
+        if !nonces.contains(&Some(nonce)) {
             return Err(FileError::OtherLog);
+        }
+        for other in nonces.into_iter().flatten().filter(|other| *other != nonce) {
+            // Records of the opening before are in the tree, each of them. Later ones than the tree has are of the opening behind: they were written when the tree had that nonce, which it
+            // has no more. So the tree is an older copy, or redb has gone back; what the log had for this state of the tree may be overwritten.
+            if !log.found(other, self.sequence).map_err(FileError::Log)?.is_empty() {
+                return Err(FileError::OtherLog);
+            }
         }
         let scan = log.scan(nonce, self.sequence).map_err(FileError::Log)?;
         scan.lost.map_or(Ok(scan.changes), |sequence| Err(FileError::LogGap { sequence }))

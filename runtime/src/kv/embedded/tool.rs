@@ -1,6 +1,6 @@
 //! What `sledge kv` does with a store's file, and its log, while no server uses them. Both are only read: redb opens copies in memory.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{File as Disk, OpenOptions, TryLockError};
 use std::io::{self, BufRead, Read as _, Write};
@@ -123,7 +123,7 @@ pub fn import(new: &Path, lines: impl BufRead) -> Result<Report, ToolError> {
 pub fn rescue(path: &Path, new: &Path) -> Result<Report, ToolError> {
     let image = read(path)?;
     let opened = copy(&image);
-    // Which records of the log count, where the tree says so; else all that are whole.
+    // What the tree says about the log, if it can be opened.
     let known = opened.as_ref().ok().map(|file| file.logged());
     let (salvaged, error) = match opened.and_then(loaded) {
         // redb reads all of it.
@@ -153,22 +153,27 @@ fn lost_of_log(error: FileError) -> Option<String> {
     }
 }
 
-/// Adds what a log holds. `known` is the nonce of its records that count, if there may be some, and the sequence above which they do. Where it is not known, all that are there were written
-/// to the tree or are newer than that: one after the other they lead to what was there last.
+/// Adds what a log holds, whichever of its last openings wrote it. `known` is the tree's nonce, if it may need a log, and the sequence up to which it is complete. Where neither is known, all
+/// records that are there were written to the tree or are newer: one after the other they lead to what was there last.
 fn with_log(mut salvaged: Salvaged, log: Option<Vec<u8>>, known: Option<(Option<u64>, u64)>) -> Result<Salvaged, FileError> {
     let Some(log) = log else { return Ok(salvaged) };
     let log = memory(&log).and_then(|backend| Log::open(Box::new(backend))).map_err(FileError::Log)?;
-    let (nonces, above) = match known {
-        Some((nonce, above)) => (vec![nonce], above),
-        None => (log.nonces().map_err(FileError::Log)?.to_vec(), 0),
+    let nonces = log.nonces().map_err(FileError::Log)?;
+    let above = match known {
+        Some((Some(nonce), above)) if nonces.contains(&Some(nonce)) => above,
+        // The log of another store, or of a tree that needs none.
+        Some(_) => return Ok(salvaged),
+        None => 0,
     };
+    let mut found = BTreeMap::new();
     for nonce in nonces.into_iter().flatten() {
-        for changes in log.found(nonce, above).map_err(FileError::Log)?.into_values() {
-            let of_group: HashMap<&str, u64> = changes.versions().collect();
-            for (tenant, key, entry) in changes.writes() {
-                let version = entry.map_or_else(|| of_group.get(tenant).copied().unwrap_or(0), |entry| entry.version);
-                salvaged.put(tenant, key, version, entry);
-            }
+        found.extend(log.found(nonce, above).map_err(FileError::Log)?);
+    }
+    for changes in found.into_values() {
+        let of_group: HashMap<&str, u64> = changes.versions().collect();
+        for (tenant, key, entry) in changes.writes() {
+            let version = entry.map_or_else(|| of_group.get(tenant).copied().unwrap_or(0), |entry| entry.version);
+            salvaged.put(tenant, key, version, entry);
         }
     }
     Ok(salvaged)

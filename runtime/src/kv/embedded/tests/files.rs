@@ -88,6 +88,16 @@ fn a_log_of_another_state_is_not_taken_for_that_of_the_tree() {
     copied(&at("old"), &at("old-killed"), true);
     assert_eq!(entries(&at("old-killed")), 6);
     drop((store, old));
+    // The tree of a store that was killed, with the log of what went on from there, which knows that tree's nonce.
+    copied(&at("first"), &at("went-on"), true);
+    let store = filled(&at("went-on"), 2);
+    std::fs::copy(at("went-on.log"), at("first.log")).unwrap();
+    let error = tool::check(&at("first")).unwrap_err().to_string();
+    assert!(error.contains("first.log does not belong to"), "{error}");
+    // What both opened wrote and is still there is salvaged.
+    let rescued = tool::rescue(&at("first"), &at("first-rescued")).unwrap();
+    assert!(rescued.tenants[0].entries == 10 && !rescued.lost.is_empty(), "{rescued}");
+    drop(store);
     // The log of a tree that needs one, beside another tree that needs one.
     std::fs::copy(at("first.log"), at("old-killed.log")).unwrap();
     let error = tool::check(&at("old-killed")).unwrap_err().to_string();
