@@ -10,7 +10,7 @@ use serde_json::Value;
 use sledge_workflow::definition::Definition;
 use sledge_workflow::rehearse::{Recorded, Recording, record as recording};
 
-use super::super::{FAILURE, fail, print_line, say};
+use super::super::{fail, print_line, say};
 use super::executions::OneArgs;
 
 #[derive(Debug, Args)]
@@ -31,10 +31,7 @@ pub(super) fn record(args: &RecordArgs) -> ExitCode {
             "wrote {}",
             files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" and ")
         )),
-        Err(why) => {
-            let _ = fail(why);
-            FAILURE.into()
-        }
+        Err(why) => fail(why),
     }
 }
 

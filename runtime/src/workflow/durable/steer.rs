@@ -87,8 +87,10 @@ impl<R: Runner + 'static> Core<R> {
 
     /// Pauses a workflow, with all of its executions and those that begin, or lets it and them go on. This returns when that is written; executions are told one after the other.
     async fn pause_all(self: &Rc<Self>, tenant: Arc<str>, workflow: Arc<str>, paused: bool) -> Result<(), Refused> {
-        if self.executions.workflow(&tenant, &workflow).is_none() {
-            return Err(Refused::NoWorkflow);
+        let found = self.executions.workflow(&tenant, &workflow).ok_or(Refused::NoWorkflow)?;
+        if !found.is_durable() {
+            let why = "its executions are express: they live as long as a request, and are not paused; set `type = \"standard\"`";
+            return Err(Refused::Impossible(why.to_owned()));
         }
         let records = vec![journal::paused(&tenant, &workflow, paused)];
         self.write(records).await?;

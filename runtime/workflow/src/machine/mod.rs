@@ -16,7 +16,7 @@
 //! - The same definition, execution, events, times and random numbers give the same actions.
 //! - No event makes the machine panic: late, repeated and unknown ones change nothing.
 //! - A step carries out at most [`Limits::transitions_per_step`] transitions, and then yields.
-//! - An execution that is running either has ready frames, or waits for a task or a timer that it has asked for.
+//! - An execution that is running either has ready frames, or waits for a task or a timer that it has asked for. One that is paused asks for nothing.
 //! - [`Action::Ended`] is the last action of an execution, unless it is redriven or restarted.
 
 mod branches;
