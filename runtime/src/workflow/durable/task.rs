@@ -376,11 +376,21 @@ async fn nested<R: Runner + 'static>(
     let name = name.unwrap_or_else(|| task_name(execution, start.task));
     let parent = Parent { execution, task: start.task };
     let place = other.place(&name);
-    let summary = match core.start(&other, Some(&name), input, Some(parent)).await {
-        Ok(started) => started.summary,
-        // It began before the server was stopped.
-        Err(Refused::Exists { summary }) if summary.parent == Some(parent) => *summary,
-        Err(refused) => return Err(failed(refused.error(), refused.to_string())),
+    let mut back_off = BACK_OFF_MIN;
+    let summary = loop {
+        match core.start(&other, Some(&name), input.clone(), Some(parent)).await {
+            Ok(started) => break started.summary,
+            // It began before the server was stopped, or before the store answered.
+            Err(Refused::Exists { summary }) if summary.parent == Some(parent) => break *summary,
+            // The store does not work now: as for other tasks, later.
+            Err(Refused::Unavailable(_)) => {
+                if core.unless_stopping(tokio::time::sleep(back_off)).await.is_none() {
+                    return stopping();
+                }
+                back_off = (back_off * 2).min(BACK_OFF_MAX);
+            }
+            Err(refused) => return Err(failed(refused.error(), refused.to_string())),
+        }
     };
     if !waits {
         return Ok(json!({ "ExecutionArn": name_of(&place), "StartDate": summary.started_ms }));
