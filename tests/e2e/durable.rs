@@ -228,7 +228,7 @@ fn operators_start_watch_and_stop_executions() {
         (&["workflow", "start", "chain", "--name", "one"], "there is an execution of that name already"),
         (&["workflow", "redrive", "chain", "one"], "it has succeeded"),
         (&["workflow", "start", "chain", "{x"], "the JSON that was given is wrong"),
-        (&["workflow", "list", "chain", "--status", "odd"], "give one of RUNNING"),
+        (&["workflow", "list", "chain", "--status", "odd"], "give one of QUEUED, RUNNING"),
     ] {
         let finished = sledge(&server, arguments);
         assert!(finished.code() == 1 && finished.stderr.contains(words), "{arguments:?}: {finished:?}");

@@ -109,7 +109,16 @@ fn another_server_goes_on_where_one_was_killed() {
 fn executions_go_on_when_redis_is_there_again() {
     const EXECUTIONS: usize = 10;
     let (folder, mut redis) = (tempfile::tempdir().expect("a folder"), Redis::start());
-    let workflows = [("chain", chain())];
+    // Functions that cannot reach the store fail.
+    let retry = json!([{ "ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "BackoffRate": 1.0, "MaxAttempts": 60 }]);
+    let mut definition = chain();
+    for state in ["A", "E"] {
+        definition["States"][state]["Retry"] = retry.clone();
+    }
+    for (branch, state) in [(0, "C1"), (1, "C2")] {
+        definition["States"]["C"]["Branches"][branch]["States"][state]["Retry"] = retry.clone();
+    }
+    let workflows = [("chain", definition)];
     let server = serve(folder.path(), &redis, &workflows, &json!({}));
     for number in 0..EXECUTIONS {
         begin(&server, &format!("e{number}"), &json!({ "n": number }));

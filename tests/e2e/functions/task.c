@@ -5,7 +5,9 @@
 
 static int64_t count(const char *key) {
     int64_t sum = 0;
-    sledge_kv_increment(sledge_kv_open("default", 7), key, strlen(key), 1, &sum);
+    if (sledge_kv_increment(sledge_kv_open("default", 7), key, strlen(key), 1, &sum) != SLEDGE_OK) {
+        exit(1);
+    }
     return sum;
 }
 
