@@ -33,7 +33,7 @@ use crate::invoke::function::Function;
 use crate::kv::{self, Store as KvStore};
 use crate::load::{self, OpenError};
 use crate::memory;
-use crate::metrics::text::Gauges;
+use crate::metrics::text::{ExecutionCounts, Gauges};
 use crate::upstream::{self, RootsError};
 use crate::workflow::durable::{ENDS, status_name};
 use crate::workflow::{self, Executions};
@@ -366,7 +366,7 @@ impl Deployer {
                 let counted = executions.counted();
                 let mut ended = ENDS.map(|status| (status_name(status), 0));
                 ended.iter_mut().zip(counted.ended).for_each(|((_, count), now)| *count = now);
-                (counted.open, counted.queued, ended)
+                ExecutionCounts { open: counted.open, queued: counted.queued, ended }
             }),
             kv_commits: catalogue.kv().map(|kv| kv.commits().counts()),
             problems: self.health.problems_now().into_iter().map(|problem| problem.subject).collect(),

@@ -15,6 +15,17 @@ use crate::counters::{Count, Sum};
 use crate::grpc::STATUSES;
 use crate::schedule::CLASSES;
 
+/// Durable executions of workflows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExecutionCounts {
+    /// Those that have not ended.
+    pub open: u64,
+    /// Those of them that have not begun.
+    pub queued: u64,
+    /// Those that have ended, by how.
+    pub ended: [(&'static str, u64); 4],
+}
+
 /// What comes from elsewhere.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
@@ -44,8 +55,8 @@ pub struct Gauges {
     pub problems: Vec<String>,
     /// Commits of the key-value store, by what became of them, where there is one.
     pub kv_commits: Option<[(&'static str, u64); 5]>,
-    /// Durable executions, where there is a store: that have not ended, those of them that are queued, and that have, by how.
-    pub executions: Option<(u64, u64, [(&'static str, u64); 4])>,
+    /// Durable executions, where there is a store.
+    pub executions: Option<ExecutionCounts>,
     /// Lines of the server's own log that were dropped.
     pub server_log_lines_dropped: u64,
     /// Spans, by what became of them, where they are wanted.
@@ -294,7 +305,7 @@ impl Collected {
             let commits = commits.iter().map(|(outcome, count)| ([("outcome", *outcome)], *count));
             counters(encoder, "kv_commits", "Commits of the key-value store, by what became of them", commits)?;
         }
-        if let Some((open, queued, ended)) = executions {
+        if let Some(ExecutionCounts { open, queued, ended }) = executions {
             let (name, help) = ("executions_open", "Durable executions of workflows that have not ended");
             ConstGauge::new(*open).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
             let (name, help) = ("executions_queued", "Those that have not begun, since their workflow has limits");
