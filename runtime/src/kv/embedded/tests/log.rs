@@ -249,7 +249,7 @@ fn a_disk_that_fails_for_a_moment_loses_no_records() {
     let run = |from: usize, count: usize, seed: u64| {
         let mut random = fastrand::Rng::with_seed(seed);
         let (disk, mut model) = (Disk::default(), Model::default());
-        disk.fail(from, count, if from % 2 == 0 { libc::EIO } else { libc::ENOSPC }, seed);
+        disk.fail(from, count, if from.is_multiple_of(2) { libc::EIO } else { libc::ENOSPC }, seed);
         let store = open_folding(&disk, &Arc::default());
         let made = (0..STEPS).filter(|_| {
             let step = Step::random(&mut random);
