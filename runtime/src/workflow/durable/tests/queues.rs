@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kv::Order;
+use crate::workflow::durable::journal::Listing;
 
 /// Waits for so long, then adds one.
 fn slow(milliseconds: u64) -> Value {
@@ -60,6 +61,12 @@ fn as_many_run_as_may_for_each_key_and_the_others_wait_in_order_also_over_a_rest
         assert!(began[2] - began[0] >= 400, "the third waits for the first: {began:?}");
     }
     assert!(served.queues("slow").is_empty());
+    // Each is listed once, as what it is now.
+    let listed = |status| {
+        let listing = Listing { tenant: TENANT.into(), workflow: "slow".into(), status, after: None, max: 100 };
+        served.executions.0.journal.list(&listing).unwrap().0.len()
+    };
+    assert_eq!([None, Some(Status::New), Some(Status::Running), Some(Status::Succeeded)].map(listed), [12, 0, 0, 11]);
     served.stop();
 }
 
@@ -110,5 +117,26 @@ fn what_waits_when_limits_are_lifted_begins_and_a_key_that_is_too_long_is_refuse
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(served.executions.counted().queued, 0);
+    served.stop();
+}
+
+#[test]
+fn what_waits_of_a_paused_workflow_begins_when_that_is_resumed() {
+    let served = Served::start_with(&Disk::default(), &[("slow", slow(200))], &json!({ "limits": { "running_max": 1 } }));
+    for name in ["e0", "e1", "e2"] {
+        served.begin("slow", name, json!({})).unwrap();
+    }
+    wait(served.executions.pause_all(TENANT.into(), "slow".into(), true)).unwrap();
+    // The one that runs is stopped: there is room, and nothing takes it.
+    wait(served.executions.stop(served.place("slow", "e0"), None, None)).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let status = |name| served.summary("slow", name).unwrap().status;
+    assert_eq!([status("e1"), status("e2")], [Status::New; 2]);
+    assert!(matches!(wait(served.executions.pause(served.place("slow", "e1"), true)), Err(Refused::Impossible(_))));
+    wait(served.executions.pause_all(TENANT.into(), "slow".into(), false)).unwrap();
+    for name in ["e1", "e2"] {
+        assert_eq!(served.end_of("slow", name).status, Status::Succeeded);
+    }
+    assert_eq!(served.number("a"), 2);
     served.stop();
 }
