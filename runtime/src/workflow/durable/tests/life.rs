@@ -12,7 +12,8 @@ fn chain() -> Value {
 fn an_execution_is_carried_out_and_what_happened_is_kept() {
     let served = Served::start(&Disk::default(), &[("chain", chain())]);
     let started = served.begin("chain", "one", json!({ "x": 1 })).unwrap();
-    assert_eq!((started.summary.status, &*started.summary.input), (Status::Running, &json!({ "x": 1 })));
+    // It may have ended already.
+    assert_eq!(*started.summary.input, json!({ "x": 1 }));
     let ended = served.end_of("chain", "one");
     assert_eq!((ended.status, ended.output.as_deref()), (Status::Succeeded, Some(&json!({ "x": 1 }))));
     assert_eq!((served.number("a"), served.number("b")), (1, 1));
