@@ -11,9 +11,13 @@ use crate::workflow::durable::journal::Listing;
 const LEASE: Duration = Duration::from_millis(600);
 
 fn serve(redis: Redis, workflows: &[(&str, Value)]) -> Served {
+    serve_with(redis, workflows, &json!({}))
+}
+
+fn serve_with(redis: Redis, workflows: &[(&str, Value)], settings: &Value) -> Served {
     let store = Store::Redis(redis);
     let executions = Executions::leased(&store, LEASE);
-    Served::of((store, executions), workflows, &json!({}), (&[played()], None))
+    Served::of((store, executions), workflows, settings, (&[played()], None))
 }
 
 fn kv_add(name: &str, next: Option<&str>) -> Value {
@@ -254,6 +258,49 @@ fn each_server_answers_all_that_clients_ask_for() {
     assert!(matches!(wait(other.executions.stop(other.place("asks", "none"), None, None)), Err(Refused::NoExecution)));
     // Only the owner has worked.
     assert_eq!(other.runs.load(Ordering::Relaxed), 0);
+    other.stop();
+    owner.stop();
+}
+
+#[test]
+fn each_server_pauses_restarts_and_repins_executions_and_knows_their_queues() {
+    let redis = OwnServer::start();
+    let waits = machine("W", &json!({ "W": { "Type": "Wait", "Seconds": 3_600, "End": true } }));
+    let all = [("waits", waits), ("fails", machine("F", &json!({ "F": { "Type": "Fail", "Error": "No" } })))];
+    let limits = json!({ "limits": { "key": "$.k", "running_max": 1 } });
+    let owner = serve_with(redis.client(), &all, &limits);
+    until_owned(&redis, None);
+    let other = serve_with(redis.client(), &all, &limits);
+    let begun = ["one", "two"].map(|name| other.begin("waits", name, json!({ "k": "a" })).unwrap().summary.status);
+    assert_eq!(begun, [Status::Running, Status::New]);
+    let queues = wait(other.executions.queues(TENANT.into(), "waits".into())).unwrap();
+    assert_eq!(queues, [Queue { key: "a".into(), running: 1, queued: 1 }]);
+    assert!(matches!(other.begin("waits", "long", json!({ "k": "x".repeat(300) })), Err(Refused::Key(256))));
+    let pause = |name, paused| wait(other.executions.pause(other.place("waits", name), paused));
+    assert_eq!([true, false].map(|paused| pause("one", paused).unwrap().paused), [true, false]);
+    assert!(matches!(pause("two", true), Err(Refused::Impossible(_))), "it has not begun");
+    for paused in [true, false] {
+        wait(other.executions.pause_all(TENANT.into(), "waits".into(), paused)).unwrap();
+    }
+    let none = wait(other.executions.pause_all(TENANT.into(), "none".into(), true));
+    assert!(matches!(none, Err(Refused::Unavailable(_))), "{none:?}");
+    let repin = |workflow, name| wait(other.executions.repin(other.place(workflow, name)));
+    assert_eq!(repin("waits", "one").unwrap().status, Status::Running);
+    other.begin("fails", "f", json!({})).unwrap();
+    assert_eq!(other.end_of("fails", "f").status, Status::Failed);
+    assert!(matches!(repin("fails", "f"), Err(Refused::NotRepinnable(_))));
+    let restart =
+        |workflow, name, state: &str, input| wait(other.executions.restart(other.place(workflow, name), state.into(), input));
+    assert_eq!(*restart("fails", "f", "F", Some(json!({ "again": true }))).unwrap().input, json!({}));
+    assert_eq!(other.end_of("fails", "f").status, Status::Failed);
+    assert!(matches!(restart("fails", "f", "None", None), Err(Refused::Impossible(_))));
+    assert!(matches!(restart("waits", "one", "W", None), Err(Refused::Impossible(_))));
+    // Each waits for its turn, and is stopped there.
+    for name in ["two", "one"] {
+        let stopped = wait(other.executions.stop(other.place("waits", name), None, None)).unwrap();
+        assert_eq!(stopped.status, Status::Aborted, "{name}");
+    }
+    assert!(wait(other.executions.queues(TENANT.into(), "waits".into())).unwrap().is_empty());
     other.stop();
     owner.stop();
 }
