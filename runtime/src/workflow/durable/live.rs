@@ -162,10 +162,11 @@ impl<R: Runner + 'static> Live<R> {
         Live { pins, ..self }
     }
 
-    /// It is in the journal alone from now on, and holds its versions there.
+    /// It is in the journal alone from now on, with its definition, and holds its versions there.
     pub(super) fn hold(&self) {
         self.core.pins.hold(&self.pins.numbers());
         self.core.pins.wrote(&self.pins.unwritten());
+        self.core.wrote(&self.definition);
     }
 
     /// Where it is found, and what the limits of its workflow are kept for.
