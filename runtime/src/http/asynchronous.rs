@@ -7,6 +7,7 @@ use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
+use serde_json::json;
 
 use super::HttpService;
 use super::handled::{Handled, Manner};
@@ -17,7 +18,6 @@ use crate::outcome::Failure;
 use crate::workflow::Workflow;
 use crate::workflow::durable::{Refused, Started, name_of, status_name};
 use crate::workflow::request::{is_same, kept};
-use serde_json::json;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -59,6 +59,11 @@ async fn keep(
         Ok(Started { place, summary }) => (place, summary),
         Err(Refused::Exists { summary }) if is_same(&summary.input, &request) => {
             (workflow.place(key.as_deref().unwrap_or_default()), *summary)
+        }
+        Err(Refused::TooMany(max)) => {
+            let words =
+                json!({ "code": "calls_max", "error": format!("the function has {max} calls that are not done (calls_max)") });
+            return Ok(told(StatusCode::TOO_MANY_REQUESTS, &words));
         }
         Err(refused) => return refusal(&refused),
     };
