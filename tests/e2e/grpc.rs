@@ -150,10 +150,14 @@ fn calls_overlap() {
         let server = start(&[callee(&json!({}))]);
         let url = json!({ "url": format!("http://{}", server.address) });
         let calling = start(&[callee(&json!({})), caller(if edge == "local" { &function } else { &url })]);
-        let begin = Instant::now();
-        let got = lines(&calling.client(), "both t.Callee/Nap\nboth t.Callee/Nap");
-        let took = begin.elapsed();
-        assert_eq!(got, ["0 0 |0 | 7", "0 |0 | 7", "0 0 |0 | 7", "0 |0 | 7"], "{edge}");
+        // The machine may stop for a while: the shortest of three tells.
+        let times = (0..3).map(|_| {
+            let begin = Instant::now();
+            let got = lines(&calling.client(), "both t.Callee/Nap\nboth t.Callee/Nap");
+            assert_eq!(got, ["0 0 |0 | 7", "0 |0 | 7", "0 0 |0 | 7", "0 |0 | 7"], "{edge}");
+            begin.elapsed()
+        });
+        let took = times.min().expect("three times");
         // One after the other they would take 800 ms.
         assert!(took >= Duration::from_millis(400) && took < Duration::from_millis(750), "{edge}: {took:?}");
         calling.stop();

@@ -175,7 +175,7 @@ fn a_deployment_declares_them_anew() {
 /// A trap in a phase is a trap as ever.
 #[test]
 fn phases_change_nothing_about_failures() {
-    let functions = json!([entry_with("phases", "phases.c", &json!({ "phases": declared(), "deadline_ms": 100 }))]);
+    let functions = json!([entry_with("phases", "phases.c", &json!({ "phases": declared(), "deadline_ms": 1_000 }))]);
     let server = Server::start(json!({ "workers": 1, "functions": functions }));
     assert_failure(&post(&server, "/phases", "phase 1\nfail"), 500, "trap", "unreachable", Some("phases"));
     let late = post(&server, "/phases", "phase 2\nspin 10000");

@@ -177,12 +177,21 @@ fn branches_and_items_run_at_the_same_time() {
         json!({ "Both": { "Type": "Parallel", "Branches": [machine("Never", json!({ "Never": task("fn:task", &json!({ "Parameters": "never" })) })), slow()], "End": true } }),
     );
     let served = serve(&[("parallel", parallel), ("map", map), ("fails", fails)]);
-    let began = Instant::now();
-    assert_eq!(served.output("parallel", &json!("slow")), json!(["done", "done", 7]));
-    assert!(began.elapsed() < Duration::from_millis(580), "one after the other: {:?}", began.elapsed());
-    let began = Instant::now();
-    assert_eq!(served.output("map", &json!({ "words": ["slow", "slow", "slow", 4] })), json!(["done", "done", "done", 4]));
-    let took = began.elapsed();
+    // The machine may stop for a while: the shortest of three tells.
+    let times = (0..3).map(|_| {
+        let began = Instant::now();
+        assert_eq!(served.output("parallel", &json!("slow")), json!(["done", "done", 7]));
+        began.elapsed()
+    });
+    let took = times.min().expect("three times");
+    assert!(took < Duration::from_millis(580), "one after the other: {took:?}");
+    let times = (0..3).map(|_| {
+        let began = Instant::now();
+        let words = json!({ "words": ["slow", "slow", "slow", 4] });
+        assert_eq!(served.output("map", &words), json!(["done", "done", "done", 4]));
+        began.elapsed()
+    });
+    let took = times.min().expect("three times");
     assert!((Duration::from_millis(590)..Duration::from_millis(890)).contains(&took), "two at the same time: {took:?}");
     // What fails ends what runs beside it.
     let began = Instant::now();
