@@ -20,6 +20,7 @@ mod fault;
 pub mod file;
 mod fold;
 mod frame;
+mod inbox;
 mod lines;
 mod log;
 mod pending;

@@ -13,13 +13,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-use tokio::runtime::Builder;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use std::time::{Duration, Instant};
 
 use super::file::File;
+use super::inbox::{Inbox, Next};
 use super::pending::Pending;
 use super::writer::Writer;
 use super::{BucketKey, COMMIT_BYTES_MAX, Entry, FileError, KvError, Message, Tenant, used};
@@ -39,14 +36,7 @@ impl Writer {
     }
 
     /// Waits until the file is open, and refuses commits; false when no handle of the store is left.
-    pub(super) fn wait_for_file(&mut self, messages: &mut mpsc::Receiver<Message>) -> bool {
-        let runtime = match Builder::new_current_thread().enable_time().build() {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                tracing::error!(%error, "the key-value store cannot wait for its file: it is not opened again");
-                return false;
-            }
-        };
+    pub(super) fn wait_for_file(&mut self, inbox: &mut Inbox) -> bool {
         // What failed while it was open is tried again at once.
         let mut next = Instant::now() + if self.is_open() { Duration::ZERO } else { self.back_off };
         loop {
@@ -57,13 +47,13 @@ impl Writer {
                 next = Instant::now() + self.back_off;
                 self.back_off = (self.back_off * 2).min(BACK_OFF_MAX);
             }
-            match runtime.block_on(async { timeout_at(next, messages.recv()).await }) {
-                Ok(None | Some(Message::End(_))) => return false,
-                Ok(Some(Message::Commit(request))) => {
+            match inbox.wait(Some(next)) {
+                Next::Gone | Next::Message(Message::End(_)) => return false,
+                Next::Message(Message::Commit(request)) => {
                     drop(request.answer.send(Err(KvError::Unavailable(self.trouble.clone()))));
                 }
-                Ok(Some(Message::Retry)) => next = Instant::now(),
-                Err(_) => {}
+                Next::Message(Message::Retry) => next = Instant::now(),
+                Next::Late => {}
             }
         }
     }

@@ -4,17 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
 
 use super::file::{File, LogError, Write};
 use super::fold::Folder;
 use super::frame;
+use super::inbox::{Inbox, Next};
 use super::log::{HEADER_BYTES, RECORD_BYTES_MAX};
 use super::pending::Pending;
 use super::recovery::BACK_OFF_MIN;
@@ -126,23 +124,23 @@ impl Writer {
     }
 
     /// Makes commits until no handle of the store is left; then closes the file in good order.
-    pub(super) fn work(mut self, mut messages: mpsc::Receiver<Message>) {
-        // Without one, what the log holds comes to the tree when it is much.
-        let clock = Builder::new_current_thread().enable_time().build();
-        let clock = clock.inspect_err(|error| tracing::error!(%error, "the key-value store has no clock")).ok();
+    pub(super) fn work(mut self, messages: mpsc::Receiver<Message>) {
+        let mut inbox = Inbox::new(messages);
         loop {
-            if self.file.is_none() && !self.wait_for_file(&mut messages) {
+            if self.file.is_none() && !self.wait_for_file(&mut inbox) {
                 return;
             }
-            let first = match self.next(&mut messages, clock.as_ref()) {
+            // What the log holds alone comes to the tree when there is time.
+            let until = if self.is_folded() { None } else { Some(Instant::now() + self.folder.at.idle) };
+            let first = match inbox.wait(until) {
                 Next::Message(first) => first,
-                Next::Idle => {
+                Next::Late => {
                     self.fold_if(true);
                     continue;
                 }
                 Next::Gone => return self.end(),
             };
-            let (requests, end) = group(first, &mut messages);
+            let (requests, end) = group(first, &mut inbox);
             self.write(requests);
             if end.is_some() {
                 // The sender is dropped behind that.
@@ -152,25 +150,6 @@ impl Writer {
                 self.fold_if(false);
             }
         }
-    }
-
-    /// Waits for a message; where there is something to do without one, not for long.
-    fn next(&self, messages: &mut mpsc::Receiver<Message>, clock: Option<&Runtime>) -> Next {
-        match messages.try_recv() {
-            Ok(message) => return Next::Message(message),
-            Err(TryRecvError::Disconnected) => return Next::Gone,
-            Err(TryRecvError::Empty) => {}
-        }
-        let message = match clock {
-            Some(clock) if !self.is_folded() => {
-                match clock.block_on(async { timeout(self.folder.at.idle, messages.recv()).await }) {
-                    Ok(message) => message,
-                    Err(_) => return Next::Idle,
-                }
-            }
-            _ => messages.blocking_recv(),
-        };
-        message.map_or(Next::Gone, Next::Message)
     }
 
     /// Makes a group of commits, and answers them.
@@ -325,17 +304,8 @@ impl Writer {
     }
 }
 
-/// What comes next.
-enum Next {
-    Message(Message),
-    /// Nothing has come for a while.
-    Idle,
-    /// No handle of the store is left.
-    Gone,
-}
-
 /// The commits that wait, as many as become one group; and whom to tell of the end, if it is time for that.
-fn group(first: Message, messages: &mut mpsc::Receiver<Message>) -> (Vec<Request>, Option<SyncSender<()>>) {
+fn group(first: Message, inbox: &mut Inbox) -> (Vec<Request>, Option<SyncSender<()>>) {
     let (mut requests, mut bytes, mut next) = (Vec::new(), 0, Some(first));
     while let Some(message) = next {
         match message {
@@ -346,7 +316,7 @@ fn group(first: Message, messages: &mut mpsc::Receiver<Message>) -> (Vec<Request
             Message::Retry => {}
             Message::End(sender) => return (requests, Some(sender)),
         }
-        next = if requests.len() > GROUP_MORE_MAX || bytes > GROUP_BYTES_MAX { None } else { messages.try_recv().ok() };
+        next = if requests.len() > GROUP_MORE_MAX || bytes > GROUP_BYTES_MAX { None } else { inbox.take() };
     }
     (requests, None)
 }
