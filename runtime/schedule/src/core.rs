@@ -196,6 +196,18 @@ impl Core {
         free
     }
 
+    /// Whether what follows may run at once, whatever waits, as what had its turn goes on: for as long as a turn takes in all. With classes each has its turn in its class.
+    /// If so, [`Core::note`] what comes of it.
+    pub(crate) fn may_go_on_at_once(&mut self, task: Task) -> bool {
+        let time_max = self.quantum.max(IO_INTERVAL);
+        let free = self.classes.is_none() && self.exceeded.is_none() && !self.is_full() && self.at_once < time_max;
+        if free {
+            self.running = Some(task);
+            self.running_at_once = true;
+        }
+        free
+    }
+
     /// Whether an arrival is short, nothing of its function waits, nothing of other tenants does, and it is its function's turn.
     fn would_be_next(&self, task: &Task) -> bool {
         let of_function = self.of_function(task.function);

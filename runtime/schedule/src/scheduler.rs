@@ -34,6 +34,9 @@ pub enum Event<W> {
     /// A connection of this thread has a request, outside of a turn: may it run at once? Answered with [`Action::RunAtOnce`] where it would be next anyway; otherwise it
     /// [arrives](Event::Arrived). The number in the task means nothing.
     Submitted(Task),
+    /// The same of what follows what ran at once, as a part of the same work: the next task of a workflow. It goes on as what had its turn does, unless all that
+    /// ran at once since the last turn has had as long as a quantum.
+    Followed(Task),
     /// There is one more to run, when its turn comes: a request, or what a guest calls.
     Arrived(W),
     /// What a blocked task waited for is done.
@@ -167,11 +170,12 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         self
     }
 
-    /// Takes note of what happened at that time, and says what to do. Only [`Event::Next`] and [`Event::Submitted`] are answered with something to do.
+    /// Takes note of what happened at that time, and says what to do. Only [`Event::Next`], [`Event::Submitted`] and [`Event::Followed`] are answered with something to do.
     pub fn step(&mut self, event: Event<S::Work>, now: Instant) -> Action<S::Work> {
         match event {
             Event::Next => return self.next(now),
-            Event::Submitted(task) => return self.submit(task, now),
+            Event::Submitted(task) => return self.submit(task, false, now),
+            Event::Followed(task) => return self.submit(task, true, now),
             Event::Arrived(work) => self.add(work, now),
             Event::Ready(id) => self.core.note(core::Event::Ready(id), now),
             Event::Ended { ran } => self.over(core::Event::Ended { ran }, now),
@@ -248,7 +252,7 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         self.core.take_class_counts()
     }
 
-    fn submit(&mut self, task: Task, now: Instant) -> Action<S::Work> {
+    fn submit(&mut self, task: Task, follows: bool, now: Instant) -> Action<S::Work> {
         let is_alone = self.shared.is_queue_empty() && !self.shared.has_injected();
         self.shared.busy();
         let id = self.vacant();
@@ -256,7 +260,9 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
             // Its number may have been another's.
             self.core.announce(id, Microtask::default());
         }
-        if is_alone && self.core.may_run_at_once(Task { id, ..task }, now) {
+        let task = Task { id, ..task };
+        let goes_on = follows && !self.stops && self.core.may_go_on_at_once(task);
+        if goes_on || is_alone && self.core.may_run_at_once(task, now) {
             self.current = Some(id);
             return Action::RunAtOnce(id);
         }

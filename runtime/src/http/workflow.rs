@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Either;
@@ -23,9 +23,9 @@ use crate::invoke::function::Function;
 use crate::outcome::Failure;
 use crate::reply;
 use crate::timeout::within;
-use crate::txn::Transaction;
+use crate::worker::Following;
 use crate::workflow::durable::{Refused, Started, name_of, status_name};
-use crate::workflow::{Runner, Workflow, execute, invocation};
+use crate::workflow::{Call, Runner, Workflow, execute, invocation};
 
 /// Bytes of an input that are read: four times what a state may have, so that the execution itself says that it is too much where it is near to that.
 const INPUT_BYTES_MAX: u64 = 1 << 20;
@@ -37,14 +37,14 @@ const METHODS_WITH_OPTIONS: HeaderValue = HeaderValue::from_static("POST, OPTION
 
 /// Functions that an execution calls run as those of requests: here first, on this thread.
 impl Runner for Rc<HttpService> {
-    fn begin(
-        &self,
-        function: &Arc<Function>,
-        input: Input,
-        deadline: Instant,
-        joins: Option<Arc<Transaction>>,
-    ) -> Result<reply::Answer, Failure> {
-        Ok(self.dispatcher.begin(invocation(&self.dispatcher, function, input, Some(deadline), joins)?, &**self))
+    fn begin(&self, call: Call<'_>) -> Result<reply::Answer, Failure> {
+        let Call { function, input, deadline, joins, follows } = call;
+        let invocation = invocation(&self.dispatcher, function, input, Some(deadline), joins)?;
+        Ok(match &self.local {
+            Some(local) if follows => self.dispatcher.begin(invocation, Following(local)),
+            Some(local) => self.dispatcher.begin(invocation, &**local),
+            None => self.dispatcher.begin(invocation, &*self.dispatcher),
+        })
     }
 
     fn send(&self, function: &Arc<Function>, body: Bytes) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-use super::{Fields, Pipe, Reply};
+use super::{Content, Fields, Pipe, Reply};
 use crate::outcome::Failure;
 use crate::timeout::before;
 
@@ -65,6 +65,16 @@ impl Answer {
     #[must_use]
     pub const fn lost() -> Answer {
         Answer(State::Over)
+    }
+
+    /// The reply, if all of it is there.
+    pub fn take_whole(&mut self) -> Option<Reply> {
+        let is_whole = |reply: &Reply| !matches!(reply.result, Ok(Content::Stream(_)));
+        if !matches!(&self.0, State::There(reply) if is_whole(reply)) {
+            return None;
+        }
+        let State::There(reply) = mem::replace(&mut self.0, State::Over) else { return None };
+        Some(reply)
     }
 
     /// A worker has the invocation, and answers when its deadline comes: a timer less.

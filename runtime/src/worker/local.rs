@@ -49,7 +49,7 @@ use crate::invoke::{self, Dispatcher, Intake, Invocation, Times, WorkDeque};
 use crate::metrics::Shard;
 use crate::outcome::Failure;
 use crate::reply::{Answer, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
-use crate::schedule::{Action, Classes, Event, Phase, Policy, Scheduler, TaskId};
+use crate::schedule::{Action, Classes, Event, Phase, Policy, Scheduler, Task, TaskId};
 
 /// Sandboxes that are given back at a time, which takes about 20 us each.
 const TRIM_COUNT_MAX: usize = 16;
@@ -229,13 +229,31 @@ impl Local {
 impl Intake for &Local {
     const KEEPS_DEADLINES: bool = true;
 
-    fn take(self, mut invocation: Box<Invocation>) -> Option<Answer> {
+    fn take(self, invocation: Box<Invocation>) -> Option<Answer> {
+        self.take_as(invocation, Event::Submitted)
+    }
+}
+
+/// Takes what follows, as a part of the same work, what the worker has run at once: it goes on where it can.
+#[derive(Clone, Copy, Debug)]
+pub struct Following<'a>(pub &'a Local);
+
+impl Intake for Following<'_> {
+    const KEEPS_DEADLINES: bool = true;
+
+    fn take(self, invocation: Box<Invocation>) -> Option<Answer> {
+        self.0.take_as(invocation, Event::Followed)
+    }
+}
+
+impl Local {
+    fn take_as(&self, mut invocation: Box<Invocation>, event: fn(Task) -> Event<Work>) -> Option<Answer> {
         // The task is a connection's, the state all workers'.
         let _abort = AbortOnPanic;
         let mut worker = self.worker.borrow_mut();
         // It has arrived just now.
         let now = invocation.times.arrived;
-        if let Action::RunAtOnce(id) = worker.scheduler.step(Event::Submitted(invocation.task(TaskId(0), false)), now) {
+        if let Action::RunAtOnce(id) = worker.scheduler.step(event(invocation.task(TaskId(0), false)), now) {
             // A turn comes anyway.
             let is_due = worker.scheduler.waiting() > 0;
             let event = worker.begin(id, invocation, now);

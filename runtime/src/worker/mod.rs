@@ -18,4 +18,4 @@ mod spans;
 pub mod spin;
 pub mod waits;
 
-pub use local::{Local, WorkerSettings, before_wait};
+pub use local::{Following, Local, WorkerSettings, before_wait};

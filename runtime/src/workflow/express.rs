@@ -17,9 +17,9 @@ use sledge_workflow::machine::{
 };
 
 use super::failure::failed;
-use super::function::Asked;
+use super::function::{self, Asked};
 use super::items::Unread;
-use super::{DEPTH_MAX, Runner, Workflow, function, http, items, store};
+use super::{DEPTH_MAX, Runner, Workflow, http, items, store};
 
 /// States that follow each other without a pause: nothing else runs on the thread meanwhile.
 const TRANSITIONS_PER_STEP: u32 = 8;
@@ -66,6 +66,7 @@ async fn within(workflow: &Workflow, runner: &impl Runner, input: Value, about: 
         runner,
         deadline,
         depth,
+        follows: false,
         at_once: VecDeque::new(),
         waiting: FuturesUnordered::new(),
         given_up: HashMap::new(),
@@ -75,6 +76,7 @@ async fn within(workflow: &Workflow, runner: &impl Runner, input: Value, about: 
     let (mut random, mut actions) = (fastrand::Rng::new(), Vec::new());
     let (mut event, mut in_a_row) = (Event::Started { input }, 0);
     loop {
+        running.follows = matches!(event, Event::TaskSucceeded { .. } | Event::TaskFailed { .. });
         step(definition, &mut execution, event, now_ms(), &mut || random.u64(..), &mut actions);
         let ended = poll_fn(|context| Poll::Ready(actions.drain(..).find_map(|action| running.carry_out(action, context)))).await;
         if let Some(outcome) = ended {
@@ -133,6 +135,8 @@ struct Running<'a, R> {
     runner: &'a R,
     deadline: Instant,
     depth: u32,
+    /// Whether what it begins follows a task that has just ended, as a part of the same turn.
+    follows: bool,
     /// What has come already.
     at_once: VecDeque<Event>,
     waiting: FuturesUnordered<Waiting<'a>>,
@@ -151,18 +155,12 @@ impl<'a, R: Runner> Running<'a, R> {
         match action {
             Action::StartTask(task) => {
                 let id = task.task;
-                let answered = self.task(task);
-                let mut event = Box::pin(async move {
-                    match answered.await {
-                        Ok(output) => Event::TaskSucceeded { task: id, output },
-                        Err(Failure { error, cause }) => Event::TaskFailed { task: id, error, cause },
-                    }
-                });
-                // Most functions answer at once: what has to be kept of others is not made for these.
-                match event.as_mut().poll(context) {
-                    Poll::Ready(event) => self.at_once.push_back(event),
-                    Poll::Pending => self.begin(Begun::Task(id), event),
-                }
+                let event = match Asked::of(&task) {
+                    Some(Ok(asked)) => self.call(&asked, &task, context),
+                    Some(Err(failure)) => Some(Err(failure)),
+                    None => self.work(id, self.task(task), context),
+                };
+                self.at_once.extend(event.map(|result| ended(id, result)));
             }
             Action::SetTimer { timer, at_ms } => {
                 let at = Instant::now().checked_add(time_until(at_ms)).filter(|at| *at <= self.deadline);
@@ -185,6 +183,47 @@ impl<'a, R: Runner> Running<'a, R> {
             Action::Ended(outcome) => return Some(outcome),
         }
         None
+    }
+
+    /// Calls a function: what it answered, if that was at once, as most do. What has to be kept of others is not made for these.
+    fn call(&mut self, asked: &Asked<'_>, task: &StartTask, context: &mut Context<'_>) -> Option<Result<Value, Failure>> {
+        let call = (self.deadline_of(task), self.follows);
+        let mut begun = match function::begin(self.workflow, self.runner, asked, call) {
+            Ok(begun) => begun,
+            Err(failure) => return Some(Err(failure)),
+        };
+        if let Some(replied) = begun.at_once() {
+            return Some(asked.output(replied));
+        }
+        let (name, is_wrapped): (Box<str>, _) = (asked.name.into(), asked.is_wrapped);
+        let answered = async move {
+            let replied = begun.replied().await;
+            function::output((&name, is_wrapped), replied)
+        };
+        self.work(task.task, answered, context)
+    }
+
+    /// Looks once whether that has an end already, and waits for it otherwise.
+    fn work(
+        &mut self,
+        id: TaskId,
+        answered: impl Future<Output = Result<Value, Failure>> + 'a,
+        context: &mut Context<'_>,
+    ) -> Option<Result<Value, Failure>> {
+        let mut answered = Box::pin(answered);
+        match answered.as_mut().poll(context) {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => {
+                self.begin(Begun::Task(id), async move { ended(id, answered.await) });
+                None
+            }
+        }
+    }
+
+    /// By when a task has to have ended.
+    fn deadline_of(&self, task: &StartTask) -> Instant {
+        let own = task.deadline_ms.and_then(|at_ms| Instant::now().checked_add(time_until(at_ms)));
+        own.map_or(self.deadline, |own| own.min(self.deadline))
     }
 
     fn begin(&mut self, what: Begun, event: impl Future<Output = Event> + 'a) {
@@ -222,36 +261,39 @@ impl<'a, R: Runner> Running<'a, R> {
         }
     }
 
-    /// Carries a task out.
+    /// Carries a task out that is no function.
     fn task(&self, task: StartTask) -> impl Future<Output = Result<Value, Failure>> + 'a {
         let (workflow, runner, depth) = (self.workflow, self.runner, self.depth);
-        let own = task.deadline_ms.and_then(|at_ms| Instant::now().checked_add(time_until(at_ms)));
-        let deadline = own.map_or(self.deadline, |own| own.min(self.deadline));
+        let deadline = self.deadline_of(&task);
         async move {
             if task.purpose != Purpose::Work {
                 let space = store::space(workflow.reach.kv.as_ref())?;
-                return Box::pin(items::carry_out(space, &task)).await.map_err(Unread::into_failure);
+                return items::carry_out(space, &task).await.map_err(Unread::into_failure);
             }
             let StartTask { resource, input, .. } = task;
             match &*resource {
-                Resource::Function { name, .. } => function::call(workflow, runner, &Asked::plain(name, &input), deadline).await,
-                Resource::LambdaInvoke { .. } => function::call(workflow, runner, &Asked::invoke(&input)?, deadline).await,
-                // Boxed, so that a call of a function, the most frequent task, is not as large as these.
-                Resource::KeyValue { operation } => {
-                    Box::pin(store::carry_out(workflow.reach.kv.as_ref(), *operation, &input)).await
-                }
-                Resource::Workflow { name, .. } => {
-                    Box::pin(other(workflow, runner, name, (*input).clone(), deadline, depth)).await
-                }
+                Resource::KeyValue { operation } => store::carry_out(workflow.reach.kv.as_ref(), *operation, &input).await,
+                Resource::Workflow { name, .. } => other(workflow, runner, name, (*input).clone(), deadline, depth).await,
                 Resource::StartExecution { .. } => {
                     let name = input["StateMachineArn"].as_str().and_then(|arn| arn.rsplit(':').next()).unwrap_or_default();
-                    Box::pin(other(workflow, runner, name, input["Input"].clone(), deadline, depth)).await
+                    other(workflow, runner, name, input["Input"].clone(), deadline, depth).await
                 }
                 Resource::Http { .. } | Resource::HttpInvoke => {
-                    Box::pin(http::carry_out(workflow.upstream.as_ref(), &resource, &input, None, deadline)).await
+                    http::carry_out(workflow.upstream.as_ref(), &resource, &input, None, deadline).await
+                }
+                Resource::Function { .. } | Resource::LambdaInvoke { .. } => {
+                    Err(failed("States.Runtime", "a function is called, and not carried out"))
                 }
             }
         }
+    }
+}
+
+/// A task has ended so.
+fn ended(task: TaskId, result: Result<Value, Failure>) -> Event {
+    match result {
+        Ok(output) => Event::TaskSucceeded { task, output },
+        Err(Failure { error, cause }) => Event::TaskFailed { task, error, cause },
     }
 }
 

@@ -5,14 +5,15 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use sledge_workflow::machine::Failure;
+use sledge_workflow::definition::Resource;
+use sledge_workflow::machine::{Failure, StartTask};
 
 use super::failure::{failed, of_function, of_status};
 use super::{Runner, Workflow, request};
 use crate::invoke::Input;
 use crate::invoke::function::Function;
 use crate::outcome;
-use crate::reply::{Content, Reply};
+use crate::reply::{Answer, Content, Reply, ReplyHead};
 use crate::txn::Transaction;
 
 /// Bytes of a reply that are taken: four times what a state may keep, so that a result which is cut down at once may be larger.
@@ -22,7 +23,8 @@ const OK: u16 = 200;
 const ERRORS: u16 = 400;
 
 /// A call of a function on behalf of a task.
-pub(super) struct Call<'a> {
+#[derive(Debug)]
+pub struct Call<'a> {
     /// What is called.
     pub function: &'a Arc<Function>,
     /// Its input.
@@ -31,6 +33,8 @@ pub(super) struct Call<'a> {
     pub deadline: Instant,
     /// The transaction of which it is a part, if it is one.
     pub joins: Option<Arc<Transaction>>,
+    /// Whether it follows another of the same execution, whose turn goes on.
+    pub follows: bool,
 }
 
 /// What a function is called with.
@@ -53,6 +57,15 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
+    /// What a task calls, if it calls a function.
+    pub(super) fn of(task: &'a StartTask) -> Option<Result<Asked<'a>, Failure>> {
+        match &*task.resource {
+            Resource::Function { name, .. } => Some(Ok(Asked::plain(name, &task.input))),
+            Resource::LambdaInvoke { .. } => Some(Asked::invoke(&task.input)),
+            _ => None,
+        }
+    }
+
     /// `fn:NAME`: the function's reply is the output.
     pub(super) fn plain(name: &'a str, input: &'a Value) -> Asked<'a> {
         Asked { name, input: Given::Json(input), is_wrapped: false }
@@ -92,53 +105,99 @@ impl<'a> Asked<'a> {
     }
 
     /// What a reply is as the task's output.
-    pub(super) fn output(&self, (status, output): (u16, Value)) -> Result<Value, Failure> {
-        match () {
-            () if status >= ERRORS => Err(of_status(status, &output)),
-            () if self.is_wrapped => Ok(json!({ "ExecutedVersion": "$LATEST", "Payload": output, "StatusCode": OK })),
-            () => Ok(output),
-        }
+    pub(super) fn output(&self, replied: Replied) -> Result<Value, Failure> {
+        output((self.name, self.is_wrapped), replied)
     }
 }
 
-/// Calls the function of a task.
-pub(super) async fn call(
-    workflow: &Workflow,
-    runner: &impl Runner,
-    asked: &Asked<'_>,
-    deadline: Instant,
-) -> Result<Value, Failure> {
-    let function = asked.find(workflow)?;
-    let call = Call { function: &function, input: asked.given(&function)?, deadline, joins: None };
-    let replied = replied(runner, call).await.map_err(|failure| of_function(asked.name, &failure))?;
-    asked.output(replied)
+/// What the reply of a function of that name is as a task's output; there it is a part of that, or all.
+pub(super) fn output((name, is_wrapped): (&str, bool), replied: Replied) -> Result<Value, Failure> {
+    let (status, output) = replied.map_err(|failure| of_function(name, &failure))?;
+    match () {
+        () if status >= ERRORS => Err(of_status(status, &output)),
+        () if is_wrapped => Ok(json!({ "ExecutedVersion": "$LATEST", "Payload": output, "StatusCode": OK })),
+        () => Ok(output),
+    }
 }
 
 /// The status of a function's reply, and the reply.
-pub(super) async fn replied(runner: &impl Runner, call: Call<'_>) -> Result<(u16, Value), outcome::Failure> {
-    let Call { function, input, deadline, joins } = call;
-    let mut counted = Counted { runner, function, is_counted: false };
-    let replied = async {
-        let answer = runner.begin(function, input, deadline, joins)?;
-        let Reply { result, head, .. } = answer.reply().await?;
-        Ok((head.map_or(OK, |head| head.status.as_u16()), whole(result?).await?))
-    };
-    let replied = replied.await;
-    counted.ended(replied.as_ref().err());
-    replied.map(|(status, bytes)| (status, value(&bytes)))
+pub(super) type Replied = Result<(u16, Value), outcome::Failure>;
+
+/// A call that has begun.
+pub(super) struct Begun<'a, R: Runner> {
+    counted: Counted<'a, R>,
+    answer: Answer,
+}
+
+/// Begins the call of a task.
+pub(super) fn begin<'a, R: Runner>(
+    workflow: &Workflow,
+    runner: &'a R,
+    asked: &Asked<'_>,
+    (deadline, follows): (Instant, bool),
+) -> Result<Begun<'a, R>, Failure> {
+    let function = asked.find(workflow)?;
+    let call = Call { function: &function, input: asked.given(&function)?, deadline, joins: None, follows };
+    Begun::begin(runner, call).map_err(|failure| of_function(asked.name, &failure))
+}
+
+impl<'a, R: Runner> Begun<'a, R> {
+    fn begin(runner: &'a R, call: Call<'_>) -> Result<Begun<'a, R>, outcome::Failure> {
+        let function = Arc::clone(call.function);
+        let mut counted = Counted { runner, function, is_counted: false };
+        match runner.begin(call) {
+            Ok(answer) => Ok(Begun { counted, answer }),
+            Err(failure) => {
+                counted.ended(Some(&failure));
+                Err(failure)
+            }
+        }
+    }
+
+    /// What was replied, if all of that is there.
+    pub(super) fn at_once(&mut self) -> Option<Replied> {
+        let Reply { result, head, .. } = self.answer.take_whole()?;
+        let bytes = result.and_then(|content| match content {
+            Content::Whole(bytes) => bounded(bytes),
+            Content::Pieces(pieces) => bounded(pieces.join()),
+            Content::Stream(_) => Err(outcome::Failure::Internal),
+        });
+        Some(self.counted.replied(head.as_deref(), bytes))
+    }
+
+    /// What is replied.
+    pub(super) async fn replied(self) -> Replied {
+        let Begun { mut counted, answer } = self;
+        let (head, bytes) = match answer.reply().await {
+            Ok(Reply { result: Ok(content), head, .. }) => (head, whole(content).await),
+            Ok(Reply { result: Err(failure), .. }) | Err(failure) => (None, Err(failure)),
+        };
+        counted.replied(head.as_deref(), bytes)
+    }
+}
+
+/// What is replied to a call.
+pub(super) async fn replied(runner: &impl Runner, call: Call<'_>) -> Replied {
+    Begun::begin(runner, call)?.replied().await
 }
 
 /// A call that is counted when it ends, and also when it is given up.
 struct Counted<'a, R: Runner> {
     runner: &'a R,
-    function: &'a Function,
+    function: Arc<Function>,
     is_counted: bool,
 }
 
 impl<R: Runner> Counted<'_, R> {
+    /// All of a reply is there, or none comes.
+    fn replied(&mut self, head: Option<&ReplyHead>, bytes: Result<Bytes, outcome::Failure>) -> Replied {
+        self.ended(bytes.as_ref().err());
+        bytes.map(|bytes| (head.map_or(OK, |head| head.status.as_u16()), value(&bytes)))
+    }
+
     fn ended(&mut self, failure: Option<&outcome::Failure>) {
         self.is_counted = true;
-        self.runner.ended(self.function, failure);
+        self.runner.ended(&self.function, failure);
     }
 }
 
@@ -166,6 +225,10 @@ async fn whole(content: Content) -> Result<Bytes, outcome::Failure> {
             all.into()
         }
     };
+    bounded(bytes)
+}
+
+fn bounded(bytes: Bytes) -> Result<Bytes, outcome::Failure> {
     if bytes.len() > REPLY_BYTES_MAX { Err(outcome::Failure::ReplyTooLarge) } else { Ok(bytes) }
 }
 

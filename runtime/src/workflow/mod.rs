@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -35,18 +35,17 @@ use sledge_workflow::machine::About;
 
 use self::durable::journal::Place;
 use crate::config::{AsynchronousConfig, FunctionConfig, WorkflowConfig, WorkflowKind};
-use crate::invoke::Input;
 use crate::invoke::function::{Function, Neighbours};
 use crate::kv::Space;
 use crate::outcome::Failure;
 use crate::reply;
-use crate::txn::Transaction;
 use crate::txn::contention::Contention;
 use crate::upstream::{Allowed, Roots, Upstream};
 
 pub use self::durable::Executions;
 pub(crate) use self::express::now_ms;
 pub use self::express::{Ended, Named, execute};
+pub use self::function::Call;
 pub use self::runner::{Remote, invocation};
 
 /// What the names of workflows begin with that are made of a function. No configured workflow is called so.
@@ -58,17 +57,11 @@ const DEPTH_MAX: u32 = 8;
 
 /// Has functions called on behalf of an execution.
 pub trait Runner {
-    /// Begins a call of a function with that input, which has to be answered by that time and is a part of that transaction.
+    /// Begins a call of a function.
     ///
     /// # Errors
     /// When it is not admitted.
-    fn begin(
-        &self,
-        function: &Arc<Function>,
-        input: Input,
-        deadline: Instant,
-        joins: Option<Arc<Transaction>>,
-    ) -> Result<reply::Answer, Failure>;
+    fn begin(&self, call: Call<'_>) -> Result<reply::Answer, Failure>;
 
     /// Calls a function whose reply is not wanted.
     ///

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::Runner;
+use super::{Call, Runner};
 use crate::invoke::function::Function;
 use crate::invoke::{Dispatcher, Input, Invocation};
 use crate::metrics::Shard;
@@ -47,13 +47,8 @@ pub fn invocation(
 }
 
 impl Runner for Remote {
-    fn begin(
-        &self,
-        function: &Arc<Function>,
-        input: Input,
-        deadline: Instant,
-        joins: Option<Arc<Transaction>>,
-    ) -> Result<reply::Answer, Failure> {
+    fn begin(&self, call: Call<'_>) -> Result<reply::Answer, Failure> {
+        let Call { function, input, deadline, joins, .. } = call;
         let invocation = invocation(&self.dispatcher, function, input, Some(deadline), joins)?;
         Ok(self.dispatcher.begin(invocation, &*self.dispatcher))
     }

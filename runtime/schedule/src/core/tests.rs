@@ -747,3 +747,30 @@ fn what_ran_within_its_callers_turn_has_used_its_own_functions_time() {
         );
     }
 }
+
+/// What follows goes on before what waits, and not for longer than a quantum between two turns.
+#[test]
+fn what_follows_goes_on_until_a_quantum_is_over() {
+    let mut played = Played::new(Policy::RoundRobin);
+    let now = played.now;
+    played.arrive("a", 10, SOON);
+    played.play(100, |_| {});
+    let task = played.tasks.last().unwrap().task;
+    let at_once = |played: &mut Played, ran| {
+        let ran_at_once = played.core.may_go_on_at_once(task);
+        if ran_at_once {
+            played.core.note(Event::Returned { ran }, now);
+        }
+        ran_at_once
+    };
+    assert!(at_once(&mut played, IO_INTERVAL));
+    assert!(!played.core.may_run_at_once(task, now), "what arrives waits for the worker's turn");
+    played.arrive("other", 10, SOON);
+    let times = (0..100).take_while(|_| at_once(&mut played, QUANTUM / 10)).count();
+    assert_eq!(times, usize::try_from((QUANTUM - IO_INTERVAL).as_micros().div_ceil((QUANTUM / 10).as_micros())).unwrap());
+    // The turn comes, and the next time begins.
+    let waiting = played.tasks.last().unwrap().task;
+    assert_eq!(played.core.step(Event::Turn, now), Action::Run(waiting.id));
+    played.core.note(Event::Ended { ran: micros(10) }, now);
+    assert!(at_once(&mut played, micros(10)));
+}

@@ -24,13 +24,11 @@ use tokio::task::spawn_local;
 use super::forward::{FORWARDED_MAX, Inbox};
 use super::term::Term;
 use super::{Executions, MESSAGES_MAX, Message, Refused, core};
-use crate::invoke::Input;
 use crate::invoke::function::Function;
 use crate::kv::{Fence, Lease, Post, Taken};
 use crate::outcome::Failure;
 use crate::reply;
-use crate::txn::Transaction;
-use crate::workflow::{Runner, express};
+use crate::workflow::{Call, Runner, express};
 
 /// How often a lease is renewed while it lasts.
 const RENEWALS: u32 = 3;
@@ -47,14 +45,8 @@ const RELEASE_TIME_MAX: Duration = Duration::from_secs(1);
 struct Lent<R>(Rc<R>);
 
 impl<R: Runner> Runner for Lent<R> {
-    fn begin(
-        &self,
-        function: &Arc<Function>,
-        input: Input,
-        deadline: Instant,
-        joins: Option<Arc<Transaction>>,
-    ) -> Result<reply::Answer, Failure> {
-        self.0.begin(function, input, deadline, joins)
+    fn begin(&self, call: Call<'_>) -> Result<reply::Answer, Failure> {
+        self.0.begin(call)
     }
 
     fn send(&self, function: &Arc<Function>, body: Bytes) -> Result<(), Failure> {

@@ -166,10 +166,10 @@ async fn call_version<R: Runner + 'static>(
         };
         let transaction = transaction(workflow, &function, &task_name(execution.id, start.task));
         let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
-        let call = Call { function: &function, input, deadline, joins: transaction.clone() };
+        let call = Call { function: &function, input, deadline, joins: transaction.clone(), follows: false };
         match replied(&core.runner, call).await {
             Ok(reply) => {
-                let result = asked.output(reply);
+                let result = asked.output(Ok(reply));
                 return Ok(Attempt { result, transaction: transaction.map(|transaction| (transaction, true)) });
             }
             Err(failure) if has_no_room(&failure) => {

@@ -29,7 +29,7 @@ use crate::kv::{BucketKey, BucketName, Change, Commit};
 use crate::outcome::Failure;
 use crate::reply::{self, Content, Record, Reply, ReplyHead};
 use crate::txn::Transaction;
-use crate::workflow::Workflows;
+use crate::workflow::{Call, Workflows};
 
 const TENANT: &str = "t";
 /// No test waits longer.
@@ -105,13 +105,8 @@ impl Played {
 }
 
 impl Runner for Played {
-    fn begin(
-        &self,
-        function: &Arc<Function>,
-        input: Input,
-        _: Instant,
-        joins: Option<Arc<Transaction>>,
-    ) -> Result<reply::Answer, Failure> {
+    fn begin(&self, call: Call<'_>) -> Result<reply::Answer, Failure> {
+        let Call { function, input, joins, .. } = call;
         if self.room.is_full.load(Ordering::Relaxed) {
             self.room.refused.fetch_add(1, Ordering::Relaxed);
             return Err(Failure::Busy);
