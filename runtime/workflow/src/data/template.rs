@@ -58,6 +58,15 @@ impl Template {
         found
     }
 
+    /// The names of the members of what it gives, where that is an object.
+    pub(crate) fn members(&self) -> Vec<&str> {
+        match &self.0 {
+            Node::Constant(Value::Object(members), _) => members.keys().map(String::as_str).collect(),
+            Node::Object(members) => members.iter().map(|(name, _)| &**name).collect(),
+            Node::Constant(..) | Node::Computed(..) | Node::Array(_) => Vec::new(),
+        }
+    }
+
     /// The value that the template describes. `random` gives 64 random bits at each call; only intrinsic functions ask for them.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ impl Reader<'_> {
 }
 
 /// The states that may follow one.
-pub(super) fn followers(next: Next, kind: &Kind) -> Vec<StateIndex> {
+pub(crate) fn followers(next: Next, kind: &Kind) -> Vec<StateIndex> {
     let mut follow = Vec::new();
     if let Next::State(state) = next {
         follow.push(state);

@@ -7,7 +7,7 @@
 //!
 //! - [`parse`](Definition::parse) finds every mistake that can be found without an input; a [`Definition`] has none of them.
 //! - `span`: where values lie in the text; `check`: the place in the document, and the mistakes; `fields`: which fields a state may have;
-//! - `reader`: machines, states and targets; `graph`: what can be reached, variables in scopes; `states`, `map`, `stores`, `handlers`, `choice`: the parts of states;
+//! - `reader`: machines, states and targets; `graph`: what can be reached, variables in scopes; `variables`: those that a state reads and assigns; `states`, `map`, `stores`, `handlers`, `choice`: the parts of states;
 //!   `values`: fields of either query language;
 //! - [`resource`]: what a Task may ask for; [`state`], [`payload`], `expression`: the compiled form; [`limits`]: every limit;
 //! - [`schema()`]: the same as a JSON Schema, for editors.
@@ -32,6 +32,7 @@ pub mod state;
 mod states;
 mod stores;
 mod values;
+mod variables;
 
 pub use expression::Expression;
 pub(crate) use expression::{CONTEXT, ERROR, INPUT, RESULT, Reads};
@@ -42,6 +43,8 @@ pub use schema::schema;
 pub use state::{Kind, Machine, MachineIndex, Next, QueryLanguage, State, StateIndex};
 
 pub(crate) use check::whole;
+pub(crate) use graph::followers;
+pub(crate) use variables::Assigned;
 
 /// A checked and compiled definition. It does not change, and is `Send` and `Sync`: executions share it.
 #[derive(Debug)]

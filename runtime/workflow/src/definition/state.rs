@@ -162,6 +162,18 @@ impl Kind {
             _ => None,
         }
     }
+
+    /// `Retry`, of the types that have it.
+    #[must_use]
+    pub fn retriers(&self) -> &[Retrier] {
+        self.handlers().map_or(&[], |handlers| &handlers.retriers)
+    }
+
+    /// `Catch`, of the types that have it.
+    #[must_use]
+    pub fn catchers(&self) -> &[Catcher] {
+        self.handlers().map_or(&[], |handlers| &handlers.catchers)
+    }
 }
 
 /// A Task.

@@ -226,6 +226,16 @@ impl Frames {
         self.free.clear();
     }
 
+    /// Those that are alive.
+    pub(super) fn alive(&self) -> impl Iterator<Item = &Frame> {
+        self.slots.iter().flatten()
+    }
+
+    /// Others in their slots: what `with` makes of each.
+    pub(super) fn map(&self, mut with: impl FnMut(&Frame) -> Frame) -> Frames {
+        Frames { slots: self.slots.iter().map(|slot| slot.as_ref().map(&mut with)).collect(), free: self.free.clone() }
+    }
+
     /// Bytes of the variables of all frames.
     pub(super) fn variable_bytes(&self) -> usize {
         self.slots.iter().flatten().map(|frame| frame.variable_bytes).fold(0, usize::saturating_add)

@@ -34,6 +34,8 @@ pub const EXPRESSION_BYTES_MAX: usize = 16 << 20;
 pub const ERROR_BYTES_MAX: usize = 256;
 /// See [`ERROR_BYTES_MAX`].
 pub const CAUSE_BYTES_MAX: usize = 32_768;
+/// Differences that are told of a definition by which an execution cannot go on.
+pub const MISFITS_MAX: usize = 10;
 
 /// What the caller may change for an execution. They are part of it: a checkpoint goes on under the same limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

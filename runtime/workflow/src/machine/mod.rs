@@ -6,7 +6,7 @@
 //! ```
 //!
 //! - [`event`]: what goes in and out; [`execution`]: the state of an execution, which is serialised as a checkpoint; [`history`]: events as Step Functions has them;
-//! - `entry`: executions that begin or go on at a state that the caller names;
+//! - `entry`: executions that begin or go on at a state that the caller names; `moving`: executions that go on by another definition;
 //! - `run`: one step; `transition`: how states are entered and left, how errors are handled; `flow`: what becomes of their data; `tasks`, `timers`, `control`,
 //!   `branches`, `iterations`, `stored`: what types of states do;
 //! - `evaluate`, `context`: paths, templates and expressions applied to a state's data; `frame`, `ids`: branches and iterations, and numbers for what they wait for;
@@ -33,6 +33,7 @@ pub mod history;
 mod ids;
 mod iterations;
 pub mod limits;
+mod moving;
 mod run;
 mod stored;
 mod tasks;
@@ -46,6 +47,7 @@ pub use failure::Failure;
 pub use history::{Details, HistoryEvent, HistoryKind};
 pub use ids::{TaskId, TimerId};
 pub use limits::Limits;
+pub use moving::{Misfit, Place};
 pub use run::Random;
 
 use crate::definition::Definition;
