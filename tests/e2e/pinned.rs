@@ -214,3 +214,55 @@ fn a_pinned_version_has_the_present_settings_of_its_function() {
     server.wait_for_log("loaded beside the version that is served");
     server.stop();
 }
+
+/// Calls `say` behind the wait, in a state of that name.
+fn redefine(server: &Server, folder: &Path, wait: &str, then: &str) {
+    let path = folder.join("two.asl.json");
+    let mut definition: Value = serde_json::from_slice(&fs::read(&path).expect("the definition")).expect("JSON");
+    let call = json!({ "Type": "Task", "Resource": "fn:say", "ResultPath": format!("$.{then}"), "End": true });
+    definition["States"] = json!({ "First": definition["States"]["First"], wait: { "Type": "Wait", "SecondsPath": "$.wait", "Next": then }, then: call });
+    definition["States"]["First"]["Next"] = json!(wait);
+    fs::write(&path, definition.to_string()).expect("write a definition");
+    server.signal(Signal::HUP);
+    eventually("the definition is served", || {
+        let shown = execution(server, "stays");
+        shown["definition"]["served"] == false
+    });
+}
+
+#[test]
+fn an_execution_goes_on_by_the_definition_that_is_served_where_it_can() {
+    let folder = folder();
+    write(folder.path(), "one");
+    let server = Server::start(config(folder.path(), &json!({})));
+    for name in ["moved", "stays"] {
+        begin(&server, name, 10);
+        wait_for_first(&server, name);
+    }
+    redefine(&server, folder.path(), "Wait", "other");
+    let moved = command(&server, &["workflow", "repin", "two", "moved", "--definition"]);
+    let says = "moved goes on by the definition that is served, and calls say ";
+    assert!(moved.code() == 0 && moved.text().starts_with(says), "{moved:?}");
+    assert_eq!(
+        (&execution(&server, "moved")["definition"]["served"], &execution(&server, "moved")["definition"]["moves"]),
+        (&json!(true), &json!(1))
+    );
+    redefine(&server, folder.path(), "Pause", "other");
+    eventually("another one is served", || execution(&server, "moved")["definition"]["served"] == false);
+    let refused = command(&server, &["workflow", "repin", "two", "--all", "--definition"]);
+    assert_eq!((refused.code(), refused.text().trim_end()), (1, "executions moved: 0"), "{refused:?}");
+    let why = "the execution is in the state \"Wait\", which the new definition does not have";
+    assert!(
+        ["moved", "stays"].iter().all(|name| refused.stderr.contains(&format!("two {name}: ")) && refused.stderr.contains(why)),
+        "{refused:?}"
+    );
+    let calls = command(&server, &["workflow", "repin", "fn:say", "none", "--definition"]);
+    assert_eq!(calls.code(), 1, "{calls:?}");
+    eventually("both have ended", || ["moved", "stays"].iter().all(|name| execution(&server, name)["status"] == "SUCCEEDED"));
+    let output = |name: &str| execution(&server, name)["output"].clone();
+    assert_eq!(output("moved"), json!({ "wait": 10, "first": "one", "other": "one" }));
+    assert_eq!(output("stays"), json!({ "wait": 10, "first": "one", "second": "one" }));
+    let record = command(&server, &["workflow", "record", "two", "moved"]);
+    assert!(record.code() == 1 && record.stderr.contains("repin --definition"), "{record:?}");
+    server.stop();
+}

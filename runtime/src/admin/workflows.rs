@@ -7,14 +7,14 @@
 //! | `POST /workflows/NAME/executions?name=EXECUTION` | starts one with the body as its input |
 //! | `GET /workflows/NAME/executions/EXECUTION` | one execution, with the versions of functions to which it is pinned |
 //! | `GET /workflows/NAME/executions/EXECUTION/history?after=N&max=N&reverse=true` | events of its history, named as Step Functions names them, and `next` |
-//! | `GET /workflows/NAME/executions/EXECUTION/definition` | the definition with which it runs: `{"definition": TEXT}` |
+//! | `GET /workflows/NAME/executions/EXECUTION/definition` | the definition by which it goes on: `{"definition": TEXT}` |
 //! | `POST /workflows/NAME/executions/EXECUTION/stop` | stops it; the body may be `{"error": ..., "cause": ...}` |
 //! | `POST /workflows/NAME/executions/EXECUTION/redrive` | has it go on where it failed |
 //! | `POST /workflows/NAME/executions/EXECUTION/restart?from=STATE` | has it go on at that state, with the body as the state's input; without a body with the input that it had last |
 //! | `POST /workflows/NAME/executions/EXECUTION/pause`, `.../resume` | pauses it, or lets it go on |
 //! | `POST /workflows/NAME/pause`, `.../resume` | pauses the workflow with all its executions and those that begin, or lets them go on |
 //! | `GET /workflows/NAME/queues` | where the workflow has limits: what runs and waits, by key, those with the longest queues first |
-//! | `POST /workflows/NAME/executions/EXECUTION/repin` | moves it to the versions of functions that are served now |
+//! | `POST /workflows/NAME/executions/EXECUTION/repin` | moves it to the versions of functions that are served now; with `definition=true` also to the definition, if that has the states in which it is |
 //! | `POST /callbacks` | the answer of a task that waits for it: `{"token": ..., "output": ...}`, `{"token": ..., "error": ..., "cause": ...}`, or `{"token": ...}` as a sign of life |
 //!
 //! All but the last take `tenant=T`; without it the tenant is `default`.
@@ -103,7 +103,7 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
         }
         (["workflows", workflow, "executions", name, "repin"], &Method::POST) => {
             let place = place(workflow, name);
-            let summary = executions.repin(place.clone()).await?;
+            let summary = executions.repin(place.clone(), option(query, "definition") == Some("true")).await?;
             shown(&executions, &place, &summary).await
         }
         (["callbacks"], &Method::POST) => {
@@ -249,11 +249,16 @@ async fn definition(executions: &Executions, place: Place) -> Result<Answer, Ref
     Ok(answer(StatusCode::OK, &json!({ "definition": read.ok_or_else(missing)?.source() })))
 }
 
-/// One execution, with the versions of functions to which it is pinned.
+/// One execution, with the definition by which it goes on and the versions of functions to which it is pinned.
 async fn shown(executions: &Executions, place: &Place, summary: &Summary) -> Result<Answer, Refusal> {
     let pinned = executions.pinned(place, summary).await?;
     let version = |Pinned { function, digest, is_served }: &Pinned| json!({ "function": &**function, "digest": digest.to_hex().as_str(), "served": is_served });
     let mut all = described(place, summary);
+    let served = executions.workflow(&place.tenant, &place.workflow);
+    let served = served.as_ref().and_then(|workflow| workflow.definition()).map(|definition| definition.fingerprint());
+    let fingerprint = format!("{:016x}", summary.definition);
+    all["definition"] =
+        json!({ "fingerprint": fingerprint, "served": served == Some(summary.definition), "moves": summary.moves });
     all["functions"] = pinned.iter().map(version).collect();
     Ok(answer(StatusCode::OK, &all))
 }

@@ -51,7 +51,7 @@ pub(super) enum WorkflowCommand {
     Resume(PauseArgs),
     /// List what runs and waits of a workflow with limits, by key
     Queues(QueuesArgs),
-    /// Have executions that have not ended call the versions of functions that are served now, not those with which they began
+    /// Have executions that have not ended call the versions of functions that are served now, not those with which they began; with --definition also go on by the definition that is served
     Repin(RepinArgs),
     /// Answer a task that waits for its callback (.waitForTaskToken)
     Callback(CallbackArgs),

@@ -42,6 +42,11 @@ fn recorded(args: &RecordArgs) -> Result<Vec<PathBuf>, String> {
     let source = asked("/definition", "")?["definition"].as_str().unwrap_or_default().to_owned();
     let definition = parsed(&source).map_err(|mistake| format!("the definition with which it ran cannot be read: {mistake}"))?;
     let one = asked("", "")?;
+    if one["definition"]["moves"].as_u64().is_some_and(|moves| moves > 0) {
+        return Err(format!(
+            "{name}: the execution has gone on by another definition (repin --definition): record one that ran by one"
+        ));
+    }
     let history = history(&asked)?;
     let test = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.test.json")));
     let folder = test.parent().map_or(PathBuf::new(), Path::to_path_buf);

@@ -275,7 +275,7 @@ impl<R: Runner + 'static> Core<R> {
                 drop(answer.send(self.start(&workflow, name.as_deref(), input, None).await));
             }
             Message::Stop { place, error, cause, answer } => drop(answer.send(self.stop(&place, error, cause).await)),
-            Message::Repin { place, answer } => drop(answer.send(self.repin(&place).await)),
+            Message::Repin { place, definition, answer } => drop(answer.send(self.repin(&place, definition).await)),
             Message::Redrive { place, answer } => drop(answer.send(self.redrive(&place).await)),
             Message::Callback { tenant, token, event, answer } => {
                 drop(answer.send(self.call_back(tenant.as_deref(), &token, event).await));
@@ -369,7 +369,7 @@ impl<R: Runner + 'static> Core<R> {
             live.begin_paused();
         }
         let (answer, begun) = oneshot::channel();
-        self.spawn(live, Said { event: Event::Started { input }, answer: Some(answer) });
+        self.spawn(live, Said { event: Event::Started { input }, to: None, answer: Some(answer) });
         if let Err(refused) = begun.await.unwrap_or(Err(Refused::Stopping)) {
             self.runs_no_more(&place, key.as_ref());
             return Err(refused);
@@ -453,9 +453,14 @@ impl<R: Runner + 'static> Core<R> {
 
     /// Tells an execution something, and waits until it has taken that in for good.
     pub(super) async fn tell(self: &Rc<Self>, id: u64, event: Event) -> Result<(), Refused> {
+        self.say(id, event, None).await
+    }
+
+    /// The same, where it is to go on by that definition from then on.
+    pub(super) async fn say(self: &Rc<Self>, id: u64, event: Event, to: Option<Arc<Definition>>) -> Result<(), Refused> {
         loop {
             let (answer, taken) = oneshot::channel();
-            let said = Said { event: event.clone(), answer: Some(answer) };
+            let said = Said { event: event.clone(), to: to.clone(), answer: Some(answer) };
             let inbox = self.alive.borrow().get(&id).cloned();
             match inbox {
                 // One that leaves memory at this moment does not take it.
@@ -520,7 +525,7 @@ impl<R: Runner + 'static> Core<R> {
     }
 
     /// An execution as the journal has it; none where there is no such.
-    fn load(self: &Rc<Self>, id: u64) -> Result<Option<Live<R>>, Refused> {
+    pub(super) fn load(self: &Rc<Self>, id: u64) -> Result<Option<Live<R>>, Refused> {
         let Some((checkpoint, glance)) = self.journal().checkpoint(id)? else { return Ok(None) };
         let Place { tenant, workflow, .. } = &checkpoint.place;
         let Some(workflow) = self.executions.workflow(tenant, workflow) else { return Err(Refused::NoWorkflow) };

@@ -48,7 +48,7 @@ enum Asked {
     Stop { place: Place, error: Option<Arc<str>>, cause: Option<Arc<str>> },
     Redrive { place: Place },
     Restart { place: Place, state: Arc<str>, input: Option<Box<RawValue>> },
-    Repin { place: Place },
+    Repin { place: Place, definition: Option<u64> },
     Pause { place: Place, paused: bool },
     PauseAll { tenant: Arc<str>, workflow: Arc<str>, paused: bool },
     Queues { tenant: Arc<str>, workflow: Arc<str> },
@@ -126,7 +126,9 @@ impl<R: Runner + 'static> Server<R> {
                 drop(answer.send(self.steer(Asked::Stop { place, error, cause }).await));
             }
             Message::Redrive { place, answer } => drop(answer.send(self.steer(Asked::Redrive { place }).await)),
-            Message::Repin { place, answer } => drop(answer.send(self.steer(Asked::Repin { place }).await)),
+            Message::Repin { place, definition, answer } => {
+                drop(answer.send(self.steer(Asked::Repin { place, definition }).await));
+            }
             Message::Restart { place, state, input, answer } => {
                 let input = input.as_ref().map(raw);
                 drop(answer.send(self.steer(Asked::Restart { place, state, input }).await));
@@ -199,7 +201,7 @@ impl<R: Runner + 'static> Server<R> {
             Asked::Stop { place, .. }
             | Asked::Redrive { place }
             | Asked::Restart { place, .. }
-            | Asked::Repin { place }
+            | Asked::Repin { place, .. }
             | Asked::Pause { place, .. } => place.clone(),
             Asked::Start { .. } | Asked::PauseAll { .. } | Asked::Queues { .. } | Asked::Callback { .. } => {
                 return Err(Refused::NoExecution);
@@ -347,7 +349,9 @@ impl<R: Runner + 'static> Inbox<R> {
                 self.tell(|answer| Message::Stop { place, error, cause, answer }).await.map(drop)?;
             }
             Asked::Redrive { place } => self.tell(|answer| Message::Redrive { place, answer }).await.map(drop)?,
-            Asked::Repin { place } => self.tell(|answer| Message::Repin { place, answer }).await.map(drop)?,
+            Asked::Repin { place, definition } => {
+                self.tell(|answer| Message::Repin { place, definition, answer }).await.map(drop)?;
+            }
             Asked::Restart { place, state, input } => {
                 let input = input.as_deref().map(read).transpose()?;
                 self.tell(|answer| Message::Restart { place, state, input, answer }).await.map(drop)?;

@@ -113,6 +113,14 @@ pub struct Summary {
     /// The numbers of the [sets](Set) of versions to which it was pinned when this was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pins: Vec<u64>,
+    /// How often it was moved to another definition.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub moves: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Summary {
@@ -140,6 +148,7 @@ impl Summary {
             cause: None,
             parent,
             pins: Vec::new(),
+            moves: 0,
         }
     }
 
@@ -147,6 +156,14 @@ impl Summary {
     pub(super) fn new(id: u64, definition: &Definition, machine: &Execution, parent: Option<Parent>) -> Summary {
         let (input, status) = (Arc::clone(machine.input()), Status::Running);
         Summary { input, status, ..Summary::queued(id, definition, Value::Null, machine.started_ms(), parent) }
+    }
+
+    /// It goes on by that definition.
+    pub(super) fn moved_to(&mut self, definition: &Definition) {
+        if self.definition != definition.fingerprint() {
+            self.definition = definition.fingerprint();
+            self.moves = self.moves.saturating_add(1);
+        }
     }
 
     /// It goes on again.

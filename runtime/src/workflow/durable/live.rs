@@ -22,7 +22,7 @@ use super::core::Core;
 use super::journal::{self, Checkpoint, Parent, Place, Standing, Summary};
 use super::pins::Pins;
 use super::task::{self, Finished, Made};
-use super::{Refused, name_of};
+use super::{Refused, moving, name_of};
 use crate::kv::{self, Commit, KvError, Record};
 use crate::txn::{Settled, Transaction};
 use crate::workflow::failure::of_store;
@@ -38,6 +38,8 @@ const DAY_MS: i64 = 86_400_000;
 /// What an execution is told from outside.
 pub(super) struct Said {
     pub event: Event,
+    /// The definition by which it is to go on from then on, if that is to change.
+    pub to: Option<Arc<Definition>>,
     /// Whether it was taken in, for good.
     pub answer: Option<oneshot::Sender<Result<(), Refused>>>,
 }
@@ -49,7 +51,7 @@ pub(super) struct Origin {
     pub id: u64,
     pub place: Place,
     pub workflow: Arc<Workflow>,
-    /// The one with which it began.
+    /// The one with which it began, or to which it was moved last.
     pub definition: Arc<Definition>,
     pub parent: Option<Parent>,
     /// What the limits of its workflow are kept for, if it began with any.
@@ -145,16 +147,31 @@ impl<R: Runner + 'static> Live<R> {
 
     /// What is written of one that is to begin later, and what it is until then.
     pub(super) fn queued(&self, input: Value) -> (Vec<Record>, Summary) {
-        let Live { id, place, definition, parent, core, .. } = self;
+        let Live { id, place, definition, parent, .. } = self;
         let mut summary = Summary::queued(*id, definition, input, express::now_ms(), *parent);
         summary.pins = self.pins.numbers();
-        let mut records = journal::begun(place, &summary, None);
+        let records = self.until_it_begins(journal::begun(place, &summary, None));
+        (records, summary)
+    }
+
+    /// What is written of one that is to begin later, but with that definition and other versions; and what it is until then.
+    pub(super) fn requeued(self, to: Arc<Definition>, mut summary: Summary) -> Result<(Live<R>, Vec<Record>, Summary), Refused> {
+        let machine = self.state.machine.moved(&self.definition, &to).map_err(|misfits| moving::refused(&misfits))?;
+        let live = Live { definition: to, state: State { machine, ..self.state }, ..self };
+        summary.moved_to(&live.definition);
+        summary.pins = live.pins.numbers();
+        let records = live.until_it_begins(vec![journal::changed(&live.place, &summary)]);
+        Ok((live, records, summary))
+    }
+
+    /// These and where one stands that is to begin later, with what that refers to.
+    fn until_it_begins(&self, mut records: Vec<Record>) -> Vec<Record> {
         records.extend(self.pins.unwritten().iter().map(|(number, set)| journal::pins(*number, set)));
-        if !core.has_written(definition) {
-            records.push(journal::definition(definition));
+        if !self.core.has_written(&self.definition) {
+            records.push(journal::definition(&self.definition));
         }
         records.push(self.checkpoint());
-        (records, summary)
+        records
     }
 
     /// Its tasks call these versions.
@@ -206,7 +223,8 @@ impl<R: Runner + 'static> Live<R> {
         }
         while self.goes_on(&mut inbox).await {}
         let due_ms = if self.has_ended() { None } else { self.state.timers.values().min().copied() };
-        if self.state.machine.status() == Status::Running {
+        let status = self.state.machine.status();
+        if status == Status::Running || (status == Status::New && self.was_queued) {
             // Its own hold ends with it.
             self.core.pins.hold(&self.pins.numbers());
         }
@@ -242,7 +260,15 @@ impl<R: Runner + 'static> Live<R> {
     }
 
     /// Something from outside.
-    async fn told(&mut self, Said { event, answer }: Said) -> bool {
+    async fn told(&mut self, Said { event, to, answer }: Said) -> bool {
+        if let Some(to) = to {
+            let result = self.move_to(to).await;
+            // A client that has gone needs no answer.
+            if let Some(answer) = answer {
+                let _ = answer.send(result);
+            }
+            return !self.has_ended();
+        }
         let refused = match &event {
             Event::CallbackSucceeded { token, .. } | Event::CallbackFailed { token, .. } | Event::CallbackHeartbeat { token } => {
                 (!self.state.machine.waits_for_callback(token)).then_some(Refused::NoTask)
@@ -254,7 +280,7 @@ impl<R: Runner + 'static> Live<R> {
             _ => None,
         };
         let is_first = self.state.machine.status() == Status::New;
-        let moves = matches!(event, Event::Continue | Event::Redriven | Event::Restarted { .. });
+        let moves = matches!(event, Event::Redriven | Event::Restarted { .. });
         let moved = if moves { self.core.pins.take_move(self.id).map(|pins| self.pins.replace(&pins)) } else { None };
         let result = match refused {
             None => match self.turn(vec![(express::now_ms(), event)], None, is_first).await {
@@ -272,6 +298,31 @@ impl<R: Runner + 'static> Live<R> {
             let _ = answer.send(result);
         }
         has_begun && !self.has_ended()
+    }
+
+    /// Has it go on by that definition from its next transition on, and call the versions that were put down for it. Nothing happens to the machine but that; where it cannot, all stays as it is.
+    async fn move_to(&mut self, to: Arc<Definition>) -> Result<(), Refused> {
+        let machine = self.state.machine.moved(&self.definition, &to).map_err(|misfits| moving::refused(&misfits))?;
+        let pins = self.core.pins.take_move(self.id).map(|pins| self.pins.replace(&pins));
+        let before = self.state.clone();
+        let definition = std::mem::replace(&mut self.definition, to);
+        self.state.machine = machine;
+        let turn = match self.make(&before, &Plan::default(), None, true).await {
+            Ok(_) => {
+                self.core.wrote(&self.definition);
+                return Ok(());
+            }
+            Err(turn) => turn,
+        };
+        (self.state, self.definition) = (before, definition);
+        if let Some(pins) = pins {
+            self.pins.set(pins);
+        }
+        Err(match turn {
+            Turn::Not(error) => Refused::from(error),
+            Turn::TaskFailed(failure) => Refused::Unavailable(failure.cause.as_deref().unwrap_or_default().to_owned()),
+            Turn::Made | Turn::Again => Refused::Unavailable("the store has not made the commit; ask again".to_owned()),
+        })
     }
 
     /// Timers that have run out.
@@ -413,12 +464,13 @@ impl<R: Runner + 'static> Live<R> {
         let mut summary = None;
         let is_paused = machine.is_paused();
         let pauses = before.machine.is_paused() != is_paused;
-        if begins || is_redriven || pauses || plan.outcome.is_some() {
+        let moves = before.machine.definition() != machine.definition();
+        if begins || is_redriven || pauses || moves || plan.outcome.is_some() {
             let known = if begins && !self.was_queued { None } else { core.journal().summary(place)? };
             let new = || Summary::new(*id, definition, machine, *parent);
             let mut now = known.clone().unwrap_or_else(new);
             (now.status, now.paused) = (Status::Running, is_paused);
-            if begins && !core.has_written(definition) {
+            if (begins || moves) && !core.has_written(definition) {
                 records.push(journal::definition(definition));
             }
             if is_redriven {
@@ -429,13 +481,16 @@ impl<R: Runner + 'static> Live<R> {
                 now.ended(outcome, express::now_ms(), kept_ms);
             }
             now.pins = self.pins.numbers();
+            if moves {
+                now.moved_to(definition);
+            }
             if begins || is_redriven {
                 records.extend(journal::begun(place, &now, known.as_ref()));
             }
             if plan.outcome.is_some() {
                 records.extend(journal::ended(place, &now, Status::Running));
             }
-            if pauses {
+            if pauses || moves {
                 records.push(journal::changed(place, &now));
             }
             summary = Some(now);

@@ -7,7 +7,8 @@
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
 //!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`pins`]: the versions of functions that they call, `pinning`: how these are
-//!   found and kept; `steer`: pauses and restarts; [`timetable`]: what schedules start; `counts`: for the metrics.
+//!   found and kept; `steer`: pauses and restarts; `moving`: executions that go on with what is served now;
+//!   [`timetable`]: what schedules start; `counts`: for the metrics.
 //! - Where servers share a store in Redis, one of them owns the executions: `owner` (which one, and for how long), `term` (what that means for all of the above), `forward` (the others ask it).
 //!
 //! What holds:
@@ -21,6 +22,7 @@ mod forward;
 mod gate;
 pub mod journal;
 mod live;
+mod moving;
 mod owner;
 mod pinning;
 pub mod pins;
@@ -194,7 +196,7 @@ impl Refused {
 
 type Told<T> = oneshot::Sender<Result<T, Refused>>;
 
-/// What the thread is asked for.
+/// What the thread is asked for. `definition` of `Repin` is the fingerprint of the definition that is served, if the execution is to be moved to that, too.
 #[derive(Debug)]
 enum Message {
     Start { workflow: Arc<Workflow>, name: Option<String>, input: Value, answer: Told<Started> },
@@ -203,7 +205,7 @@ enum Message {
     Restart { place: Place, state: Arc<str>, input: Option<Value>, answer: Told<Summary> },
     Pause { place: Place, paused: bool, answer: Told<Summary> },
     PauseAll { tenant: Arc<str>, workflow: Arc<str>, paused: bool, answer: Told<()> },
-    Repin { place: Place, answer: Told<Summary> },
+    Repin { place: Place, definition: Option<u64>, answer: Told<Summary> },
     Callback { tenant: Option<Arc<str>>, token: Arc<str>, event: Event, answer: Told<()> },
     Express { workflow: Arc<Workflow>, named: Named, input: Value, answer: Told<Outcome> },
     Wait { place: Place, answer: Told<Summary> },
@@ -385,12 +387,13 @@ impl Executions {
         self.0.paused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves an execution that has not ended to the versions of functions that are served now. Its definition stays.
+    /// Moves an execution that has not ended to the versions of functions that are served now; `with_definition` also to the definition, from its next transition on.
     ///
     /// # Errors
-    /// When there is none, it has ended, or the store does not work.
-    pub async fn repin(&self, place: Place) -> Result<Summary, Refused> {
-        self.ask(|answer| Message::Repin { place, answer }).await
+    /// When there is none, it has ended, it stands where it cannot go on by the new definition (then nothing has changed), or the store does not work.
+    pub async fn repin(&self, place: Place, with_definition: bool) -> Result<Summary, Refused> {
+        let definition = if with_definition { Some(self.served_definition(&place)?) } else { None };
+        self.ask(|answer| Message::Repin { place, definition, answer }).await
     }
 
     /// Tells the task that waits with that token how its work has ended, or that it is alive. `event` is one of the machine's callbacks.

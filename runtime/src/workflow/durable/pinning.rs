@@ -9,7 +9,6 @@
 //! What holds: the file of a version is on the disk before an execution that is pinned to it has begun, and before a task calls a function that only its input names. No other version is called in
 //! place of one that is missing. A version that cannot be kept is not pinned, and the log says so: to refuse the execution would turn a full folder into an outage.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use std::time::Duration;
 
 use blake3::Hash;
 use sledge_workflow::definition::Definition;
-use sledge_workflow::machine::{Event, Failure, Status};
+use sledge_workflow::machine::Failure;
 
 use super::core::Core;
 use super::journal::{self, Place, Summary};
@@ -269,24 +268,6 @@ impl<R: Runner + 'static> Core<R> {
             }
         })
         .await
-    }
-
-    /// Moves an execution that has not ended to the versions that are served now.
-    pub(super) async fn repin(self: &Rc<Self>, place: &Place) -> Result<Summary, Refused> {
-        const ENDED: Refused = Refused::NotRepinnable(Cow::Borrowed("it has ended"));
-        let summary = self.find(place)?;
-        if summary.status != Status::Running {
-            return Err(ENDED);
-        }
-        let workflow = self.executions.workflow(&place.tenant, &place.workflow).ok_or(Refused::NoWorkflow)?;
-        let definition = self.definition(&workflow, summary.definition)?;
-        let pins = self.pin(&workflow, &definition).await?;
-        self.pins.will_move(summary.id, &pins);
-        // Nothing happens to the machine: the execution writes its next checkpoint.
-        let told = self.tell(summary.id, Event::Continue).await;
-        drop(self.pins.take_move(summary.id));
-        told.map_err(|refused| if matches!(refused, Refused::NoTask) { ENDED } else { refused })?;
-        self.find(place)
     }
 
     /// What an execution is pinned to that is redriven: to what it was, if all of that is there still; otherwise to what is served now.

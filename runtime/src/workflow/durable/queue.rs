@@ -64,7 +64,7 @@ impl Queues {
         self.gates.borrow().get(workflow).map(|gates| gates.queues(QUEUES_MAX)).unwrap_or_default()
     }
 
-    fn with<T>(&self, place: &Place, with: impl FnOnce(&mut Gates) -> T) -> T {
+    pub(super) fn with<T>(&self, place: &Place, with: impl FnOnce(&mut Gates) -> T) -> T {
         let of = (Arc::clone(&place.tenant), Arc::clone(&place.workflow));
         let result = with(self.gates.borrow_mut().entry(of).or_default());
         self.changed.notify_one();

@@ -3,6 +3,7 @@
 mod crashes;
 mod datasets;
 mod life;
+mod moves;
 mod pins;
 mod queues;
 mod servers;
@@ -241,6 +242,16 @@ impl Served {
     fn replace(&self, function: &Arc<Function>) {
         self.neighbours.put(function);
         self.functions.lock().unwrap().insert(function.name().to_owned(), Arc::clone(function));
+    }
+
+    /// Serves another definition under the name of a workflow.
+    fn redefine(&mut self, name: &str, definition: &Value) {
+        let before = &self.workflows[name];
+        let definition = Definition::parse(&definition.to_string()).map_err(|mistakes| format!("{mistakes:?}"));
+        let workflow = Arc::new(Workflow::new(before.config.clone(), definition, before.reach.clone()));
+        assert_eq!(workflow.problem(), None);
+        workflow.register();
+        self.workflows.insert(name.to_owned(), workflow);
     }
 
     /// Ends it as SIGKILL does.

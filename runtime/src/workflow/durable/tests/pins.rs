@@ -205,7 +205,7 @@ fn a_task_waits_for_a_version_that_is_missing_until_it_is_there_or_the_execution
     }
     thread::sleep(Duration::from_millis(300));
     assert_eq!(served.events("two", "found").last().unwrap(), "LambdaFunctionScheduled", "no other version is called");
-    let moved = wait(served.executions.repin(served.place("two", "moved"))).unwrap();
+    let moved = wait(served.executions.repin(served.place("two", "moved"), false)).unwrap();
     assert_eq!(moved.status, Status::Running);
     let output = served.output("two", "moved");
     assert_eq!((&output["f"], &output["again"], &output["g"]), (&hex("f1"), &hex("f2"), &hex("g1")));
@@ -214,7 +214,7 @@ fn a_task_waits_for_a_version_that_is_missing_until_it_is_there_or_the_execution
     assert_eq!((&output["f"], &output["again"]), (&hex("f1"), &hex("f1")));
     // What has ended is not moved.
     for name in ["found", "none"] {
-        let refused = wait(served.executions.repin(served.place("two", name))).unwrap_err();
+        let refused = wait(served.executions.repin(served.place("two", name), false)).unwrap_err();
         assert!(matches!(refused, Refused::NotRepinnable(_) | Refused::NoExecution), "{refused:?}");
     }
     served.stop();
@@ -228,7 +228,7 @@ fn an_execution_that_was_moved_stays_so() {
     served.begin("two", "one", json!({ "wait": 6 })).unwrap();
     served.wait_for_event("two", "one", "WaitStateEntered");
     served.replace(&function("f", "f2"));
-    wait(served.executions.repin(served.place("two", "one"))).unwrap();
+    wait(served.executions.repin(served.place("two", "one"), false)).unwrap();
     assert_eq!(served.pinned("two", "one")[0], ("f".to_owned(), digest("f2"), true));
     served.kill();
     let disk = disk.crashed(&mut 11);
@@ -327,5 +327,36 @@ fn without_room_executions_begin_all_the_same_and_are_not_pinned() {
     served.replace(&function("g", "g3"));
     served.begin("two", "two", json!({ "wait": 3 })).unwrap();
     shelf.wait_for(&["f3", "g3"]);
+    served.stop();
+}
+
+/// What is queued is moved with its versions, and holds those in the journal alone.
+#[test]
+fn what_is_queued_is_moved_to_the_versions_that_are_served() {
+    let (disk, shelf) = (Disk::default(), Arc::new(Shelf::default()));
+    let definition =
+        machine("W", &json!({ "W": { "Type": "Wait", "SecondsPath": "$.wait", "Next": "F" }, "F": which("f", None) }));
+    let serve = |disk: &Disk, version: &str| {
+        let keeper: Arc<dyn Keeper> = Arc::clone(&shelf) as _;
+        let limits = json!({ "limits": { "running_max": 1 } });
+        Served::start_pinned(disk, &[("w", definition.clone())], &limits, (&[function("f", version)], Some(keeper)))
+    };
+    let served = serve(&disk, "f1");
+    for (name, wait) in [("first", 3), ("second", 0)] {
+        served.begin("w", name, json!({ "wait": wait })).unwrap();
+    }
+    served.replace(&function("f", "f2"));
+    let moved = wait(served.executions.repin(served.place("w", "second"), false)).unwrap();
+    assert_eq!((moved.status, moved.moves), (Status::New, 0));
+    assert_eq!(served.pinned("w", "second"), [("f".to_owned(), digest("f2"), true)]);
+    // What makes room for another one removes neither.
+    *shelf.max.lock().unwrap() = Some(2);
+    served.replace(&function("f", "f3"));
+    served.begin("w", "third", json!({ "wait": 0 })).unwrap();
+    shelf.wait_for(&["f1", "f2"]);
+    served.kill();
+    let served = serve(&disk.crashed(&mut 3), "f3");
+    shelf.wait_for(&["f1", "f2"]);
+    assert_eq!((&served.output("w", "first")["f"], &served.output("w", "second")["f"]), (&hex("f1"), &hex("f2")));
     served.stop();
 }

@@ -268,9 +268,9 @@ fn each_server_pauses_restarts_and_repins_executions_and_knows_their_queues() {
     let waits = machine("W", &json!({ "W": { "Type": "Wait", "Seconds": 3_600, "End": true } }));
     let all = [("waits", waits), ("fails", machine("F", &json!({ "F": { "Type": "Fail", "Error": "No" } })))];
     let limits = json!({ "limits": { "key": "$.k", "running_max": 1 } });
-    let owner = serve_with(redis.client(), &all, &limits);
+    let mut owner = serve_with(redis.client(), &all, &limits);
     until_owned(&redis, None);
-    let other = serve_with(redis.client(), &all, &limits);
+    let mut other = serve_with(redis.client(), &all, &limits);
     let begun = ["one", "two"].map(|name| other.begin("waits", name, json!({ "k": "a" })).unwrap().summary.status);
     assert_eq!(begun, [Status::Running, Status::New]);
     let queues = wait(other.executions.queues(TENANT.into(), "waits".into())).unwrap();
@@ -284,7 +284,7 @@ fn each_server_pauses_restarts_and_repins_executions_and_knows_their_queues() {
     }
     let none = wait(other.executions.pause_all(TENANT.into(), "none".into(), true));
     assert!(matches!(none, Err(Refused::Unavailable(_))), "{none:?}");
-    let repin = |workflow, name| wait(other.executions.repin(other.place(workflow, name)));
+    let repin = |workflow, name| wait(other.executions.repin(other.place(workflow, name), false));
     assert_eq!(repin("waits", "one").unwrap().status, Status::Running);
     other.begin("fails", "f", json!({})).unwrap();
     assert_eq!(other.end_of("fails", "f").status, Status::Failed);
@@ -295,6 +295,21 @@ fn each_server_pauses_restarts_and_repins_executions_and_knows_their_queues() {
     assert_eq!(other.end_of("fails", "f").status, Status::Failed);
     assert!(matches!(restart("fails", "f", "None", None), Err(Refused::Impossible(_))));
     assert!(matches!(restart("waits", "one", "W", None), Err(Refused::Impossible(_))));
+    // By the definition that is served, where both serve the same.
+    let changed = machine("W", &json!({ "W": { "Type": "Wait", "Seconds": 3_600, "Next": "E" }, "E": { "Type": "Succeed" } }));
+    let to_served = |other: &Served, name| wait(other.executions.repin(other.place("waits", name), true));
+    other.redefine("waits", &changed);
+    let refused = to_served(&other, "one");
+    assert!(matches!(&refused, Err(Refused::NotRepinnable(why)) if why.contains("serves another definition")), "{refused:?}");
+    owner.redefine("waits", &changed);
+    for (name, status) in [("one", Status::Running), ("two", Status::New)] {
+        let moved = to_served(&other, name).unwrap();
+        assert_eq!((moved.status, moved.definition), (status, other.workflows["waits"].definition().unwrap().fingerprint()));
+    }
+    other.redefine("waits", &machine("E", &json!({ "E": { "Type": "Succeed" } })));
+    owner.redefine("waits", &machine("E", &json!({ "E": { "Type": "Succeed" } })));
+    let refused = to_served(&other, "one");
+    assert!(matches!(&refused, Err(Refused::NotRepinnable(why)) if why.contains("\"W\"")), "{refused:?}");
     // Each waits for its turn, and is stopped there.
     for name in ["two", "one"] {
         let stopped = wait(other.executions.stop(other.place("waits", name), None, None)).unwrap();
