@@ -112,6 +112,10 @@ fn wrong_values_are_named() {
     assert_refused("type.json", &with(&|config| config["workers"] = "two".into()), &["workers"]);
     assert_refused("range.json", &with(&|config| config["quantum_us"] = 1.into()), &["quantum_us", "20"]);
     assert_refused("versions.json", &with(&|config| config["versions_max"] = 0.into()), &["versions_max", "1"]);
+    let quota = with(&|config| (config["kv"], config["executions_tenant_bytes_max"]) = ("memory".into(), 1.into()));
+    assert_refused("quota.json", &quota, &["executions_tenant_bytes_max", "65536"]);
+    let alone = with(&|config| config["executions_tenant_bytes_max"] = 1_000_000.into());
+    assert_refused("alone-quota.json", &alone, &["executions_tenant_bytes_max", "`kv`"]);
     for (value, shown) in [(json!("often"), "\"often\""), (json!(0), "0"), (json!(-3), "-3"), (json!(1.5), "1.5")] {
         let config = with(&|config| config["functions"][1]["concurrency_max"] = value.clone());
         assert_refused("concurrency.json", &config, &["functions[1].concurrency_max", shown, "1"]);

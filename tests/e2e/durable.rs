@@ -400,3 +400,34 @@ fn what_is_wrong_with_a_configuration_is_said() {
     config.as_object_mut().expect("an object").remove("kv");
     assert!(check(&config).stderr.contains("set `kv` to a file"));
 }
+
+#[test]
+fn executions_beyond_the_bytes_of_their_tenant_are_refused_until_some_are_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pass = machine("P", &json!({ "P": { "Type": "Pass", "End": true } }));
+    let server = Server::start(config(folder.path(), &[("pass", pass)], &json!({ "executions_tenant_bytes_max": 100_000 })));
+    let begin = |number: usize| start(&server, &format!("/pass?name=e{number}"), &json!({ "text": "x".repeat(2_000) }));
+    let mut begun = 0;
+    let refused = loop {
+        let reply = begin(begun);
+        if reply.status != 202 {
+            break reply;
+        }
+        begun += 1;
+    };
+    assert_eq!((refused.status, &refused.json()["code"]), (429, &json!("executions_tenant_bytes_max")), "{}", refused.text());
+    assert!(refused.text().contains("sledge workflow remove"), "{}", refused.text());
+    assert!((3..50).contains(&begun), "{begun}");
+    let bytes = || {
+        let metrics = server.admin().get("/metrics").text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("sledge_executions_stored_bytes{tenant=\"default\"} "));
+        line.expect("the metric").parse::<u64>().expect("a number")
+    };
+    assert!((50_000..110_000).contains(&bytes()), "{}", bytes());
+    (0..begun).for_each(|number| drop(wait_for_end(&server, "pass", &format!("e{number}"))));
+    assert_eq!(printed(&server, &["workflow", "remove", "pass", "e0"]), "e0 is removed");
+    let removed = printed(&server, &["workflow", "remove", "pass", "--all", "--status", "succeeded"]);
+    assert_eq!((removed, bytes()), (format!("executions removed: {}", begun - 1), 0));
+    assert_eq!(begin(begun).status, 202);
+    server.stop();
+}

@@ -264,5 +264,10 @@ fn an_execution_goes_on_by_the_definition_that_is_served_where_it_can() {
     assert_eq!(output("stays"), json!({ "wait": 10, "first": "one", "second": "one" }));
     let record = command(&server, &["workflow", "record", "two", "moved"]);
     assert!(record.code() == 1 && record.stderr.contains("repin --definition"), "{record:?}");
+    let removed = command(&server, &["workflow", "remove", "two", "moved"]);
+    assert_eq!((removed.code(), removed.text().trim_end()), (0, "moved is removed"), "{removed:?}");
+    assert_eq!(server.admin().get("/workflows/two/executions/moved").status, 404);
+    let removed = command(&server, &["workflow", "remove", "two", "--all"]);
+    assert_eq!((removed.code(), removed.text().trim_end()), (0, "executions removed: 1"), "{removed:?}");
     server.stop();
 }

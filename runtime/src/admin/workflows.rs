@@ -5,7 +5,8 @@
 //! | `GET /workflows` | all workflows |
 //! | `GET /workflows/NAME/executions?status=S&after=POSITION&max=N` | executions, the newest first, and `next`, the position of the next page, if there is one |
 //! | `POST /workflows/NAME/executions?name=EXECUTION` | starts one with the body as its input |
-//! | `GET /workflows/NAME/executions/EXECUTION` | one execution, with the versions of functions to which it is pinned |
+//! | `GET /workflows/NAME/executions/EXECUTION` | one execution, with the definition and the versions of functions to which it is pinned |
+//! | `DELETE /workflows/NAME/executions/EXECUTION` | removes one that has ended, with its history |
 //! | `GET /workflows/NAME/executions/EXECUTION/history?after=N&max=N&reverse=true` | events of its history, named as Step Functions names them, and `next` |
 //! | `GET /workflows/NAME/executions/EXECUTION/definition` | the definition by which it goes on: `{"definition": TEXT}` |
 //! | `POST /workflows/NAME/executions/EXECUTION/stop` | stops it; the body may be `{"error": ..., "cause": ...}` |
@@ -83,6 +84,10 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
             let place = place(workflow, name);
             shown(&executions, &place, &found(&executions, place.clone()).await?).await
         }
+        (["workflows", workflow, "executions", name], &Method::DELETE) => {
+            executions.remove(place(workflow, name)).await?;
+            Ok(answer(StatusCode::OK, &json!({ "name": name, "removed": true })))
+        }
         (["workflows", workflow, "executions", name, "history"], &Method::GET) => {
             history(&executions, place(workflow, name), query).await
         }
@@ -117,12 +122,8 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
             Ok(answer(StatusCode::OK, &json!({})))
         }
         (["workflows", _, "executions"], _) => Ok(not_allowed("GET, POST")),
-        (
-            ["workflows", _, "queues"]
-            | ["workflows", _, "executions", _]
-            | ["workflows", _, "executions", _, "history" | "definition"],
-            _,
-        ) => Ok(not_allowed("GET")),
+        (["workflows", _, "executions", _], _) => Ok(not_allowed("GET, DELETE")),
+        (["workflows", _, "queues"] | ["workflows", _, "executions", _, "history" | "definition"], _) => Ok(not_allowed("GET")),
         (
             ["workflows", _, "executions", _, "stop" | "redrive" | "restart" | "repin" | "pause" | "resume"]
             | ["workflows", _, "pause" | "resume"]
@@ -310,7 +311,7 @@ impl From<Refused> for Refusal {
             | Refused::Impossible(_)
             | Refused::Quarantined(_) => StatusCode::CONFLICT,
             Refused::Name | Refused::InputTooLarge(_) | Refused::Key(_) => StatusCode::BAD_REQUEST,
-            Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
+            Refused::TooMany(_) | Refused::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
             Refused::Unavailable(_) | Refused::Stopping | Refused::Moved | Refused::Unanswered(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }

@@ -204,6 +204,15 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     problems.range("versions_max", config.versions_max as u64, 1, 1_000);
     problems.range("kv_bytes_max", config.kv_bytes_max, KV_BYTES_MIN, u64::MAX);
     problems.range("kv_tenant_bytes_max", config.kv_tenant_bytes_max, KV_BYTES_MIN, u64::MAX);
+    if let Some(bytes_max) = config.executions_tenant_bytes_max {
+        problems.range("executions_tenant_bytes_max", bytes_max, KV_BYTES_MIN, u64::MAX);
+        if config.kv.is_none() {
+            problems.push(
+                "executions_tenant_bytes_max",
+                "is of no use without `kv`, where executions are kept: set that, too, or leave this out",
+            );
+        }
+    }
     problems.range("cache_bytes_max", config.cache_bytes_max, 1, u64::MAX);
     problems.range("compile_ms_max", config.compile_ms_max, 1, DEADLINE_MS_MAX);
     problems.range("compile_memory_bytes_max", config.compile_memory_bytes_max, COMPILE_MEMORY_BYTES_MIN, u64::MAX);

@@ -94,7 +94,7 @@ pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
 pub const BODY_BYTES_MAX: u64 = 1 << 30;
 
-/// The smallest `kv_bytes_max` and `kv_tenant_bytes_max`.
+/// The smallest `kv_bytes_max`, `kv_tenant_bytes_max` and `executions_tenant_bytes_max`.
 pub const KV_BYTES_MIN: u64 = 64 << 10;
 /// What `admin` says where there is to be no admin API.
 pub const ADMIN_NONE: &str = "none";
@@ -191,6 +191,10 @@ pub struct Config {
     /// Bytes of one tenant's entries of the key-value store.
     #[schemars(range(min = 65536))]
     pub kv_tenant_bytes_max: u64,
+    /// Bytes of the store that one tenant's durable executions and asynchronous calls take up, on disk or in Redis: those that have not ended, and those that have and are kept. Further ones
+    /// are refused. Default: no limit.
+    #[schemars(range(min = 65536))]
+    pub executions_tenant_bytes_max: Option<u64>,
     /// Certificate authorities (PEM) in addition to the system's: for servers that functions call over TLS, for a Redis server (`kv`), and for the collector of spans.
     pub http_ca_file: Option<PathBuf>,
     /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else `sledge` in the user's cache folder.
@@ -574,6 +578,7 @@ impl Default for Config {
             kv: None,
             kv_bytes_max: KvLimits::default().bytes_max,
             kv_tenant_bytes_max: KvLimits::default().tenant_bytes_max,
+            executions_tenant_bytes_max: None,
             http_ca_file: None,
             cache_dir: None,
             cache_bytes_max: 1 << 30,

@@ -368,6 +368,10 @@ impl Deployer {
                 ended.iter_mut().zip(counted.ended).for_each(|((_, count), now)| *count = now);
                 ExecutionCounts { open: counted.open, queued: counted.queued, ended }
             }),
+            execution_bytes: catalogue
+                .executions()
+                .map(|executions| executions.bytes().into_iter().map(|(tenant, bytes)| (tenant.to_string(), bytes)).collect())
+                .unwrap_or_default(),
             kv_commits: catalogue.kv().map(|kv| kv.commits().counts()),
             problems: self.health.problems_now().into_iter().map(|problem| problem.subject).collect(),
             ..Gauges::default()

@@ -165,6 +165,7 @@ pub(super) fn refusal(refused: &Refused) -> Result<Response<Answer>, Failure> {
         Refused::InputTooLarge(_) => return Err(Failure::BodyTooLarge),
         Refused::Key(_) => (StatusCode::BAD_REQUEST, "bad_key"),
         Refused::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "executions_max"),
+        Refused::Full { .. } => (StatusCode::TOO_MANY_REQUESTS, "executions_tenant_bytes_max"),
         Refused::Quarantined(_) => return Err(Failure::Quarantined),
         Refused::Stopping => return Err(Failure::Stopping),
         _ => return Err(Failure::NoStore),

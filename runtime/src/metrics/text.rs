@@ -57,6 +57,8 @@ pub struct Gauges {
     pub kv_commits: Option<[(&'static str, u64); 5]>,
     /// Durable executions, where there is a store.
     pub executions: Option<ExecutionCounts>,
+    /// Bytes of the store that durable executions take up, by tenant, where that is limited.
+    pub execution_bytes: Vec<(String, u64)>,
     /// Lines of the server's own log that were dropped.
     pub server_log_lines_dropped: u64,
     /// Spans, by what became of them, where they are wanted.
@@ -259,6 +261,7 @@ impl Collected {
             problems,
             kv_commits,
             executions,
+            execution_bytes,
         } = &self.gauges;
         let now = process::process();
         for (name, help, value) in [
@@ -312,6 +315,11 @@ impl Collected {
             ConstGauge::new(*queued).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
             let ended = ended.iter().map(|(status, count)| ([("status", *status)], *count));
             counters(encoder, "executions", "Durable executions of workflows that have ended, by how", ended)?;
+        }
+        if !execution_bytes.is_empty() {
+            let help = "Bytes of the store that durable executions take up, those that have ended and are kept among them";
+            let bytes = execution_bytes.iter().map(|(tenant, bytes)| ([("tenant", tenant.as_str())], *bytes));
+            gauges(encoder, "executions_stored_bytes", help, bytes)?;
         }
         if let Some(spans) = spans {
             let spans = spans.iter().map(|(result, count)| ([("result", *result)], *count));

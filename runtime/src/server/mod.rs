@@ -76,6 +76,9 @@ pub fn serve(
     let Prepared { address, plan, tls, tokens, aws_keys, telemetry, deployer } = prepared;
     let deployer = Arc::new(deployer);
     deployer.pin_executions();
+    if let Some((executions, bytes_max)) = deployer.executions().zip(config.executions_tenant_bytes_max) {
+        executions.limit(bytes_max);
+    }
     let certificate = tls.map(tls::Current::new).map(Arc::new);
     let (stop, stopped) = watch::channel(false);
     let is_ready = Ready { health: Arc::clone(deployer.health()), when_degraded: config.ready_when_degraded };

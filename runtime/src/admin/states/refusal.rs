@@ -56,6 +56,9 @@ pub(super) fn of(refused: &Refused, subject: Subject<'_>) -> ApiError {
         Refused::Name => ApiError::invalid_name(subject.name()),
         Refused::InputTooLarge(_) | Refused::Key(_) => ApiError::invalid_execution_input(refused),
         Refused::TooMany(max) => ApiError::execution_limit_exceeded(max),
+        Refused::Full { .. } => {
+            ApiError::new(ErrorCode::ExecutionLimitExceeded, format!("Execution Limit Exceeded: '{refused}'"))
+        }
         Refused::NoExecution => of_execution(ApiError::execution_does_not_exist),
         Refused::NotRedrivable(why) => ApiError::execution_not_redrivable(&format!("Execution cannot be redriven: {why}")),
         // The API has no such request.

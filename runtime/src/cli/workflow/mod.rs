@@ -1,7 +1,8 @@
-//! `sledge workflow`: definitions of workflows, without a server; and their durable executions, in one (`executions`, `record`).
+//! `sledge workflow`: definitions of workflows, without a server; and their durable executions, in one (`executions`, `record`, `repin`, `remove`).
 
 mod executions;
 mod record;
+mod remove;
 mod repin;
 
 use std::fs;
@@ -15,6 +16,7 @@ use sledge_workflow::rehearse::{CaseResult, Suite};
 
 use self::executions::{CallbackArgs, ListArgs, OneArgs, PauseArgs, QueuesArgs, RestartArgs, StartArgs, StopArgs};
 use self::record::RecordArgs;
+use self::remove::RemoveArgs;
 use self::repin::RepinArgs;
 use super::{FAILURE, fail, print_line, say};
 
@@ -53,6 +55,8 @@ pub(super) enum WorkflowCommand {
     Queues(QueuesArgs),
     /// Have executions that have not ended call the versions of functions that are served now, not those with which they began; with --definition also go on by the definition that is served
     Repin(RepinArgs),
+    /// Remove executions that have ended, with their histories
+    Remove(RemoveArgs),
     /// Answer a task that waits for its callback (.waitForTaskToken)
     Callback(CallbackArgs),
 }
@@ -106,6 +110,7 @@ pub(super) fn workflow(command: &WorkflowCommand) -> ExitCode {
         WorkflowCommand::Resume(args) => executions::pause(args, false),
         WorkflowCommand::Queues(args) => executions::queues(args),
         WorkflowCommand::Repin(args) => repin::repin(args),
+        WorkflowCommand::Remove(args) => remove::remove(args),
         WorkflowCommand::Callback(args) => executions::callback(args),
     }
 }

@@ -35,12 +35,6 @@ const HOMELESS_MS: i64 = 60_000;
 const UNREAD_MS: i64 = 5_000;
 /// How often what is kept no longer is looked for.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
-/// Executions that are removed in one commit.
-const PURGED_MAX: usize = 100;
-/// Records that are removed in one commit: Redis does nothing else meanwhile.
-const PURGED_RECORDS_MAX: usize = 10_000;
-/// Executions that have ended and are kept, of all tenants together; beyond that those go first whose time would be over first.
-const KEPT_MAX: u64 = 1_000_000;
 
 /// Commits of steps that are under way at the same time: one group that is written, and one that is gathered meanwhile.
 const COMMITS_MAX: usize = 512;
@@ -74,7 +68,9 @@ pub(super) struct Core<R> {
     open: RefCell<HashMap<OfWorkflow, usize>>,
     last_id: Cell<u64>,
     /// Executions that have ended and are kept.
-    kept: Cell<u64>,
+    pub kept: Cell<u64>,
+    /// Those that are being removed.
+    removing: RefCell<HashSet<u64>>,
     /// Definitions that executions have begun with, or were read for them.
     definitions: RefCell<HashMap<u64, Arc<Definition>>>,
     /// Those of which it is known that the journal has them.
@@ -110,6 +106,7 @@ pub(super) async fn run<R: Runner + 'static>(
         open: RefCell::default(),
         last_id: Cell::new(0),
         kept: Cell::new(0),
+        removing: RefCell::default(),
         definitions: RefCell::default(),
         written: RefCell::default(),
         emptied: Notify::new(),
@@ -222,10 +219,11 @@ impl<R: Runner + 'static> Core<R> {
 
     /// Finds out which executions have not ended, and goes on with those that have something to do.
     async fn recover(self: &Rc<Self>) {
-        let (found, referred) = loop {
-            let (mut found, mut referred) = (Vec::new(), HashSet::new());
+        let (found, referred, mut bytes) = loop {
+            let (mut found, mut referred, mut bytes) = (Vec::new(), HashSet::new(), HashMap::new());
             let read = self.journal().last_id().and_then(|last| {
                 self.kept.set(self.journal().kept()?);
+                self.add_kept(&mut bytes)?;
                 self.read_paused()?;
                 self.journal().each_checkpoint(|id, glance| {
                     referred.extend(&glance.pins);
@@ -238,7 +236,7 @@ impl<R: Runner + 'static> Core<R> {
             match read {
                 Ok(last) => {
                     self.last_id.set(last);
-                    break (found, referred);
+                    break (found, referred, bytes);
                 }
                 Err(_) => tokio::time::sleep(RETRY).await,
             }
@@ -252,6 +250,7 @@ impl<R: Runner + 'static> Core<R> {
             if glance.is_queued {
                 self.executions.0.counts.queued(1);
             }
+            add(&mut bytes, &glance.workflow.0, glance.size.total());
             *self.open.borrow_mut().entry(glance.workflow).or_default() += 1;
             self.executions.0.counts.begun();
             self.pins.hold(&glance.pins);
@@ -261,6 +260,7 @@ impl<R: Runner + 'static> Core<R> {
                 self.due.borrow_mut().insert((due_ms, id));
             }
         }
+        self.executions.0.quota.begin(&bytes);
         if let Err(error) = self.forget_sets(&referred).await {
             tracing::warn!(%error, "versions to which no execution is pinned cannot be removed from the journal now");
         }
@@ -269,6 +269,7 @@ impl<R: Runner + 'static> Core<R> {
 
     async fn answer(self: Rc<Self>, message: Message) {
         let Some(message) = self.steer(message).await else { return };
+        let Some(message) = self.remove_for(message).await else { return };
         // Clients that have gone need no answer.
         match message {
             Message::Start { workflow, name, input, answer } => {
@@ -302,7 +303,7 @@ impl<R: Runner + 'static> Core<R> {
                 drop(answer.send(ended));
             }
             Message::Queues { tenant, workflow, answer } => drop(answer.send(Ok(self.queues.of(&(tenant, workflow))))),
-            Message::Restart { .. } | Message::Pause { .. } | Message::PauseAll { .. } => {}
+            Message::Restart { .. } | Message::Pause { .. } | Message::PauseAll { .. } | Message::Remove { .. } => {}
         }
     }
 
@@ -326,7 +327,8 @@ impl<R: Runner + 'static> Core<R> {
             Ok(definition) => Arc::clone(definition),
             Err(problem) => return Err(Refused::Quarantined(problem.clone())),
         };
-        if serde_json::to_vec(&input).map_or(usize::MAX, |json| json.len()) > DATA_BYTES_MAX {
+        let input_bytes = serde_json::to_vec(&input).map_or(usize::MAX, |json| json.len());
+        if input_bytes > DATA_BYTES_MAX {
             return Err(Refused::InputTooLarge(DATA_BYTES_MAX));
         }
         let id = self.new_id();
@@ -348,6 +350,7 @@ impl<R: Runner + 'static> Core<R> {
         if self.open.borrow().get(&(Arc::clone(&place.tenant), Arc::clone(&place.workflow))).is_some_and(|open| *open >= max) {
             return Err(Refused::TooMany(max));
         }
+        let _reserved = self.executions.0.quota.reserve(&place.tenant, input_bytes)?;
         self.definitions.borrow_mut().insert(definition.fingerprint(), Arc::clone(&definition));
         let (key, may_begin) = self.admit(workflow, &input)?;
         let pins = match self.pin(workflow, &definition).await {
@@ -362,7 +365,7 @@ impl<R: Runner + 'static> Core<R> {
         let origin = Origin { id, place: place.clone(), workflow: Arc::clone(workflow), definition, parent, key: key.clone() };
         let mut live = Live::new(self, origin).pinned(pins);
         if !may_begin {
-            let summary = self.queue(&live, input).await?;
+            let summary = self.queue(live, input).await?;
             return Ok(Started { place, summary });
         }
         if self.executions.is_paused(&place.tenant, &place.workflow) {
@@ -478,6 +481,24 @@ impl<R: Runner + 'static> Core<R> {
         }
     }
 
+    /// Adds what executions take up that have ended and are kept, where that is limited: it is not counted otherwise, since it takes time.
+    fn add_kept(&self, bytes: &mut HashMap<Arc<str>, u64>) -> Result<(), KvError> {
+        if self.executions.0.quota.is_set() {
+            self.journal().each_kept(|tenant, size| add(bytes, tenant, size))?;
+        }
+        Ok(())
+    }
+
+    /// Whether an execution is in memory.
+    pub(super) fn is_alive(&self, id: u64) -> bool {
+        self.alive.borrow().contains_key(&id)
+    }
+
+    /// An execution does not come into memory any more, as long as what this gives lives; none where that is so already.
+    pub(super) fn removing(&self, id: u64) -> Option<impl Drop + '_> {
+        self.removing.borrow_mut().insert(id).then(|| Removing { core: self, id })
+    }
+
     /// Whether an execution of that workflow is being started.
     pub(super) fn is_starting(&self, tenant: &str, workflow: &str) -> bool {
         self.starting.borrow().iter().any(|place| &*place.tenant == tenant && &*place.workflow == workflow)
@@ -526,6 +547,9 @@ impl<R: Runner + 'static> Core<R> {
 
     /// An execution as the journal has it; none where there is no such.
     pub(super) fn load(self: &Rc<Self>, id: u64) -> Result<Option<Live<R>>, Refused> {
+        if self.removing.borrow().contains(&id) {
+            return Ok(None);
+        }
         let Some((checkpoint, glance)) = self.journal().checkpoint(id)? else { return Ok(None) };
         let Place { tenant, workflow, .. } = &checkpoint.place;
         let Some(workflow) = self.executions.workflow(tenant, workflow) else { return Err(Refused::NoWorkflow) };
@@ -535,7 +559,7 @@ impl<R: Runner + 'static> Core<R> {
             // From now on it is in memory, and holds them by itself.
             self.pins.release(&glance.pins);
         }
-        Ok(Some(Live::of(self, id, checkpoint, workflow, definition).pinned(pins)))
+        Ok(Some(Live::of(self, id, checkpoint, workflow, definition).pinned(pins).of_size(glance.size)))
     }
 
     /// The definition with which an execution began: that which is served, or an earlier one.
@@ -628,24 +652,25 @@ impl<R: Runner + 'static> Core<R> {
         let waiting = self.waiting.borrow_mut().remove(&summary.id).unwrap_or_default();
         waiting.into_iter().for_each(|sender| drop(sender.send(summary.clone())));
     }
+}
 
-    async fn purge(&self) -> Result<(), KvError> {
-        loop {
-            // Those that are too many, whenever their time is over; or else those whose time is.
-            let excess = usize::try_from(self.kept.get().saturating_sub(KEPT_MAX)).unwrap_or(usize::MAX);
-            let (until_ms, max) = if excess > 0 { (i64::MAX, excess.min(PURGED_MAX)) } else { (express::now_ms(), PURGED_MAX) };
-            let expired = self.journal().expired(until_ms, max)?;
-            if expired.is_empty() {
-                return Ok(());
-            }
-            let count = expired.len() as u64;
-            // Backwards: of an execution that takes more than one commit that is removed last by which it is found.
-            let records: Vec<_> = expired.into_iter().flatten().rev().collect();
-            for records in records.chunks(PURGED_RECORDS_MAX) {
-                self.write(records.to_vec()).await?;
-            }
-            self.kept.set(self.kept.get().saturating_sub(count));
-        }
+/// Adds bytes of a tenant.
+fn add(bytes: &mut HashMap<Arc<str>, u64>, tenant: &str, more: u64) {
+    match bytes.get_mut(tenant) {
+        Some(sum) => *sum = sum.saturating_add(more),
+        None => drop(bytes.insert(tenant.into(), more)),
+    }
+}
+
+/// An execution that is being removed.
+struct Removing<'a, R> {
+    core: &'a Core<R>,
+    id: u64,
+}
+
+impl<R> Drop for Removing<'_, R> {
+    fn drop(&mut self) {
+        self.core.removing.borrow_mut().remove(&self.id);
     }
 }
 

@@ -51,6 +51,7 @@ enum Asked {
     Repin { place: Place, definition: Option<u64> },
     Pause { place: Place, paused: bool },
     PauseAll { tenant: Arc<str>, workflow: Arc<str>, paused: bool },
+    Remove { place: Place },
     Queues { tenant: Arc<str>, workflow: Arc<str> },
     Callback { tenant: Option<Arc<str>>, token: Arc<str>, told: Told },
 }
@@ -74,6 +75,7 @@ enum Answered {
     Name,
     InputTooLarge(usize),
     TooMany(usize),
+    Full { bytes: u64, bytes_max: u64 },
     NoExecution,
     NotRedrivable(String),
     NotRepinnable(String),
@@ -93,6 +95,7 @@ impl From<&Refused> for Answered {
             Refused::Name => Answered::Name,
             Refused::InputTooLarge(max) => Answered::InputTooLarge(*max),
             Refused::TooMany(max) => Answered::TooMany(*max),
+            Refused::Full { bytes, bytes_max } => Answered::Full { bytes: *bytes, bytes_max: *bytes_max },
             Refused::NoExecution => Answered::NoExecution,
             Refused::NotRedrivable(why) => Answered::NotRedrivable(why.to_string()),
             Refused::NotRepinnable(why) => Answered::NotRepinnable(why.to_string()),
@@ -137,6 +140,7 @@ impl<R: Runner + 'static> Server<R> {
             Message::PauseAll { tenant, workflow, paused, answer } => {
                 drop(answer.send(self.ask(&Asked::PauseAll { tenant, workflow, paused }).await.map(drop)));
             }
+            Message::Remove { place, answer } => drop(answer.send(self.ask(&Asked::Remove { place }).await.map(drop))),
             Message::Queues { tenant, workflow, answer } => drop(answer.send(self.queues(tenant, workflow).await)),
             Message::Callback { tenant, token, event, answer } => {
                 drop(answer.send(self.call_back(tenant, token, event).await));
@@ -203,7 +207,11 @@ impl<R: Runner + 'static> Server<R> {
             | Asked::Restart { place, .. }
             | Asked::Repin { place, .. }
             | Asked::Pause { place, .. } => place.clone(),
-            Asked::Start { .. } | Asked::PauseAll { .. } | Asked::Queues { .. } | Asked::Callback { .. } => {
+            Asked::Start { .. }
+            | Asked::PauseAll { .. }
+            | Asked::Remove { .. }
+            | Asked::Queues { .. }
+            | Asked::Callback { .. } => {
                 return Err(Refused::NoExecution);
             }
         };
@@ -275,6 +283,7 @@ fn answered(answer: &[u8]) -> Result<Done, Refused> {
         Answered::Name => Err(Refused::Name),
         Answered::InputTooLarge(max) => Err(Refused::InputTooLarge(max)),
         Answered::TooMany(max) => Err(Refused::TooMany(max)),
+        Answered::Full { bytes, bytes_max } => Err(Refused::Full { bytes, bytes_max }),
         Answered::NoExecution => Err(Refused::NoExecution),
         Answered::NotRedrivable(why) => Err(Refused::NotRedrivable(why.into())),
         Answered::NotRepinnable(why) => Err(Refused::NotRepinnable(why.into())),
@@ -357,6 +366,7 @@ impl<R: Runner + 'static> Inbox<R> {
                 self.tell(|answer| Message::Restart { place, state, input, answer }).await.map(drop)?;
             }
             Asked::Pause { place, paused } => self.tell(|answer| Message::Pause { place, paused, answer }).await.map(drop)?,
+            Asked::Remove { place } => self.tell(|answer| Message::Remove { place, answer }).await?,
             Asked::PauseAll { tenant, workflow, paused } => {
                 self.tell(|answer| Message::PauseAll { tenant, workflow, paused, answer }).await?;
             }

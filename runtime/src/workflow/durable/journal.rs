@@ -6,7 +6,7 @@
 //!   H id event                         -> events of its history from that number on, those of one step
 //!   L tenant workflow !started !id     -> its name: all of a workflow, the newest first
 //!   S tenant workflow status !started !id -> its name: the same by status
-//!   F expires id                       -> its place: what is removed when
+//!   F expires id                       -> its place, and the bytes that it takes up: what is removed when
 //!   P tenant workflow                  -> nothing: the workflow is paused
 //!   T tenant schedule                  -> when the schedule has started something last
 //!   D fingerprint                      -> a definition with which executions began
@@ -29,6 +29,7 @@ use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::{Execution, HistoryEvent, Outcome, StartTask, Status, TaskId, TimerId};
 
 use super::pins::{SETS_MAX, Set};
+use super::quota::Size;
 use super::timetable::Kept;
 use crate::kv::{KvError, Order, Record, Records};
 
@@ -225,6 +226,9 @@ pub(super) struct Standing<'a> {
     /// They stand in the head.
     #[serde(skip)]
     pub(super) pins: Vec<u64>,
+    /// What it takes up beside the checkpoint. That, too, stands in the head.
+    #[serde(skip)]
+    pub(super) size: Size,
 }
 
 /// What the head of a checkpoint says, without reading all of it.
@@ -246,6 +250,8 @@ pub struct Glance {
     pub key: Option<Arc<str>>,
     /// The numbers of the sets of versions to which it is pinned.
     pub pins: Vec<u64>,
+    /// What it takes up.
+    pub size: Size,
 }
 
 /// Where a list of executions goes on: behind the one that began then and has that number.
@@ -306,6 +312,47 @@ pub struct Events {
 #[derive(Clone, Debug)]
 pub struct Journal {
     records: Records,
+}
+
+/// An execution that is removed.
+#[derive(Debug)]
+pub struct Expired {
+    /// Where it was found.
+    pub place: Place,
+    /// What it took up.
+    pub bytes: u64,
+    /// What is written for that.
+    pub records: Vec<Record>,
+}
+
+/// An execution that has ended.
+#[derive(Debug, Serialize, Deserialize)]
+struct Expiry {
+    #[serde(flatten)]
+    place: Place,
+    /// What it takes up.
+    #[serde(default)]
+    bytes: u64,
+}
+
+/// What a key is for, as far as its bytes count as an execution's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    History,
+    Summary,
+    Checkpoint,
+    Other,
+}
+
+impl Part {
+    pub(super) const fn of(key: &[u8]) -> Part {
+        match key.first() {
+            Some(&HISTORIES) => Part::History,
+            Some(&SUMMARIES) => Part::Summary,
+            Some(&CHECKPOINTS) => Part::Checkpoint,
+            _ => Part::Other,
+        }
+    }
 }
 
 /// Builds a key.
@@ -396,12 +443,17 @@ pub(super) fn ended(place: &Place, summary: &Summary, before: Status) -> Vec<Rec
         Record::remove(status_key(place, summary, before)),
         Record::put(status_key(place, summary, summary.status), name()),
     ];
-    records.extend(summary.expires_ms.map(|at| Record::put(Key::new(EXPIRIES).time(at).number(summary.id), json(place))));
     // One that has not begun has nowhere to go on.
     if summary.status == Status::Succeeded || before == Status::New {
         records.push(Record::remove(checkpoint_key(summary.id)));
     }
     records
+}
+
+/// When an execution is removed that has ended and takes up so many bytes.
+pub(super) fn expiry(place: &Place, summary: &Summary, bytes: u64) -> Option<Record> {
+    let at_ms = summary.expires_ms?;
+    Some(Record::put(Key::new(EXPIRIES).time(at_ms).number(summary.id), json(&Expiry { place: place.clone(), bytes })))
 }
 
 /// What an execution is, where nothing of it has changed by which it is found.
@@ -447,7 +499,10 @@ const HAS_TASKS: u8 = 2;
 const HAS_KEY: u8 = 4;
 const IS_QUEUED: u8 = 8;
 const HAS_PINS: u8 = 16;
-/// A fingerprint, a time and the flags. With [`HAS_PINS`] a number of sets follows, in one byte, and the number of each. Then come names that end with zeros, and with [`HAS_KEY`] the key.
+const HAS_SIZE: u8 = 32;
+/// Bytes of a size: of the history in eight, of what it is and of the checkpoint in four each.
+const SIZE_BYTES: usize = 16;
+/// A fingerprint, a time and the flags. With [`HAS_SIZE`] the size follows. With [`HAS_PINS`] a number of sets follows, in one byte, and the number of each. Then come names that end with zeros, and with [`HAS_KEY`] the key.
 const HEAD_BYTES: usize = 17;
 /// Bytes of a whole head, at most: names of tenants and workflows are far shorter.
 const HEAD_BYTES_MAX: usize = 2_048;
@@ -463,12 +518,17 @@ pub(super) fn checkpoint(id: u64, checkpoint: &Standing<'_>) -> Record {
         (checkpoint.key.is_some(), HAS_KEY),
         (checkpoint.execution.status() == Status::New, IS_QUEUED),
         (!pins.is_empty(), HAS_PINS),
+        (true, HAS_SIZE),
     ];
     let flags = flags.iter().filter(|(is_so, _)| *is_so).fold(0, |flags, (_, flag)| flags | flag);
     let mut bytes = Vec::with_capacity(2_048);
     bytes.extend_from_slice(&checkpoint.execution.definition().to_be_bytes());
     bytes.extend_from_slice(&due_ms.to_be_bytes());
     bytes.push(flags);
+    bytes.extend_from_slice(&checkpoint.size.history.to_be_bytes());
+    bytes.extend_from_slice(&checkpoint.size.summary.to_be_bytes());
+    // Its own, when that is known.
+    bytes.extend_from_slice(&[0; 4]);
     if !pins.is_empty() {
         // At most `SETS_MAX`.
         bytes.push(pins.len() as u8);
@@ -481,7 +541,13 @@ pub(super) fn checkpoint(id: u64, checkpoint: &Standing<'_>) -> Record {
     }
     // Executions always serialise.
     let _ = serde_json::to_writer(&mut bytes, checkpoint);
-    Record::put(checkpoint_key(id), bytes)
+    let key = checkpoint_key(id);
+    // Far below 4 GiB: a larger one is not committed.
+    let own = u32::try_from(key.0.len() + bytes.len()).unwrap_or(u32::MAX);
+    if let Some(place) = bytes.get_mut(HEAD_BYTES + SIZE_BYTES - 4..HEAD_BYTES + SIZE_BYTES) {
+        place.copy_from_slice(&own.to_be_bytes());
+    }
+    Record::put(key, bytes)
 }
 
 impl Glance {
@@ -490,6 +556,13 @@ impl Glance {
         let number = |at: usize| Some(u64::from_be_bytes(value.get(at..at + 8)?.try_into().ok()?));
         let (due_ms, flags) = (number(8)?.cast_signed(), value.get(16)?);
         let (mut pins, mut rest) = (Vec::new(), value.get(HEAD_BYTES..)?);
+        let mut size = Size::default();
+        if flags & HAS_SIZE != 0 {
+            let (sizes, more) = rest.split_at_checked(SIZE_BYTES)?;
+            let small = |at: usize| Some(u32::from_be_bytes(sizes.get(at..at + 4)?.try_into().ok()?));
+            size = Size { history: number(HEAD_BYTES)?, summary: small(8)?, checkpoint: small(12)? };
+            rest = more;
+        }
         if flags & HAS_PINS != 0 {
             let (count, more) = rest.split_first()?;
             let (numbers, more) = more.split_at_checked(usize::from(*count) * size_of::<u64>())?;
@@ -508,6 +581,7 @@ impl Glance {
             is_queued: flags & IS_QUEUED != 0,
             key: if has_key { Some(name()?) } else { None },
             pins,
+            size,
         };
         Some((glance, rest.next()?))
     }
@@ -753,34 +827,61 @@ impl Journal {
     ///
     /// # Errors
     /// As for [`summary`](Journal::summary).
-    pub fn expired(&self, now_ms: i64, max: usize) -> Result<Vec<Vec<Record>>, KvError> {
-        let mut found: Vec<(Vec<u8>, Place)> = Vec::new();
+    pub fn expired(&self, now_ms: i64, max: usize) -> Result<Vec<Expired>, KvError> {
+        let mut found: Vec<(Vec<u8>, Expiry)> = Vec::new();
         let end = Key::new(EXPIRIES).time(now_ms);
         let bounds = (Bound::Included(&[EXPIRIES][..]), Bound::Excluded(&*end.0));
-        self.records.scan(bounds, Order::Rising, |key, place| {
-            if let Ok(place) = serde_json::from_slice(place) {
-                found.push((key.to_vec(), place));
+        self.records.scan(bounds, Order::Rising, |key, kept| {
+            if let Ok(kept) = serde_json::from_slice(kept) {
+                found.push((key.to_vec(), kept));
             }
             found.len() < max
         })?;
-        let mut removed = Vec::with_capacity(found.len());
-        for (key, place) in found {
-            let mut records = vec![Record::remove(key)];
-            if let Some(summary) = self.summary(&place)? {
-                records.extend([
-                    Record::remove(summary_key(&place)),
-                    Record::remove(listed_key(&place, &summary)),
-                    Record::remove(status_key(&place, &summary, summary.status)),
-                    Record::remove(checkpoint_key(summary.id)),
-                ]);
-                self.all(&Key::new(HISTORIES).number(summary.id), 0, |key, _| {
-                    records.push(Record::remove(key));
-                    true
-                })?;
-            }
-            removed.push(records);
+        found.into_iter().map(|(key, kept)| self.all_of(key, kept)).collect()
+    }
+
+    /// What is to be removed of an execution that has ended; none where it is not kept.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn removed(&self, place: &Place, summary: &Summary) -> Result<Option<Expired>, KvError> {
+        let Some(at_ms) = summary.expires_ms else { return Ok(None) };
+        let key = Key::new(EXPIRIES).time(at_ms).number(summary.id).0;
+        let Some(found) = self.records.get(&key)? else { return Ok(None) };
+        let kept = serde_json::from_slice(&found).map_err(|error| damaged(&place.name, &error))?;
+        self.all_of(key, kept).map(Some)
+    }
+
+    /// All of an execution that has ended; `key` is the one by which it is removed.
+    fn all_of(&self, key: Vec<u8>, Expiry { place, bytes }: Expiry) -> Result<Expired, KvError> {
+        let mut records = vec![Record::remove(key)];
+        if let Some(summary) = self.summary(&place)? {
+            records.extend([
+                Record::remove(summary_key(&place)),
+                Record::remove(listed_key(&place, &summary)),
+                Record::remove(status_key(&place, &summary, summary.status)),
+                Record::remove(checkpoint_key(summary.id)),
+            ]);
+            self.all(&Key::new(HISTORIES).number(summary.id), 0, |key, _| {
+                records.push(Record::remove(key));
+                true
+            })?;
         }
-        Ok(removed)
+        Ok(Expired { place, bytes, records })
+    }
+
+    /// Calls `with` with the tenant of each execution that has ended and is kept, and the bytes that it takes up.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn each_kept(&self, mut with: impl FnMut(&str, u64)) -> Result<(), KvError> {
+        let bounds = (Bound::Included(&[EXPIRIES][..]), Bound::Excluded(&[EXPIRIES + 1][..]));
+        self.records.scan(bounds, Order::Rising, |_, kept| {
+            if let Ok(Expiry { place, bytes }) = serde_json::from_slice(kept) {
+                with(&place.tenant, bytes);
+            }
+            true
+        })
     }
 
     /// All whose keys begin so, with so much of each value as is wanted at least.

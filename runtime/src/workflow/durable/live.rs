@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::core::Core;
 use super::journal::{self, Checkpoint, Parent, Place, Standing, Summary};
 use super::pins::Pins;
+use super::quota::{Size, Used};
 use super::task::{self, Finished, Made};
 use super::{Refused, moving, name_of};
 use crate::kv::{self, Commit, KvError, Record};
@@ -76,6 +77,8 @@ pub(super) struct Live<R> {
     conflicts: HashMap<TaskId, u32>,
     /// The versions of functions that its tasks call.
     pins: Rc<Pins>,
+    /// Where the bytes of its tenant are added up, if there is a quota.
+    used: Option<Arc<Used>>,
 }
 
 /// What a step changes.
@@ -85,6 +88,8 @@ struct State {
     /// Tasks that have to be carried out.
     tasks: BTreeMap<TaskId, StartTask>,
     timers: BTreeMap<TimerId, i64>,
+    /// What it takes up in the journal.
+    size: Size,
 }
 
 /// What follows from a step, once it is committed.
@@ -119,7 +124,7 @@ impl<R: Runner + 'static> Live<R> {
             ..origin.workflow.about.clone()
         };
         let machine = Execution::new(definition, about, Limits::default(), true);
-        let state = State { machine, tasks: BTreeMap::new(), timers: BTreeMap::new() };
+        let state = State { machine, tasks: BTreeMap::new(), timers: BTreeMap::new(), size: Size::default() };
         Live::with(core, origin, state)
     }
 
@@ -133,16 +138,17 @@ impl<R: Runner + 'static> Live<R> {
     ) -> Live<R> {
         let Checkpoint { place, key, parent, tasks, timers, execution } = checkpoint;
         let tasks = tasks.into_iter().map(|task| (task.task, task)).collect();
-        let state = State { machine: execution, tasks, timers: timers.into_iter().collect() };
+        let state = State { machine: execution, tasks, timers: timers.into_iter().collect(), size: Size::default() };
         let was_queued = state.machine.status() == Status::New;
         Live { was_queued, ..Live::with(core, Origin { id, place, workflow, definition, parent, key }, state) }
     }
 
     fn with(core: &Rc<Core<R>>, origin: Origin, state: State) -> Live<R> {
         let Origin { id, place, workflow, definition, parent, key } = origin;
+        let used = core.executions.0.quota.of(&place.tenant);
         let (core, was_queued, pins) = (Rc::clone(core), false, Pins::new(&core.pins, Vec::new()));
         let (running, given_up, conflicts) = (FuturesUnordered::new(), HashMap::new(), HashMap::new());
-        Live { core, id, place, workflow, definition, parent, key, was_queued, state, running, given_up, conflicts, pins }
+        Live { core, id, place, workflow, definition, parent, key, was_queued, state, running, given_up, conflicts, pins, used }
     }
 
     /// What is written of one that is to begin later, and what it is until then.
@@ -170,7 +176,7 @@ impl<R: Runner + 'static> Live<R> {
         if !self.core.has_written(&self.definition) {
             records.push(journal::definition(&self.definition));
         }
-        records.push(self.checkpoint());
+        records.push(self.checkpoint(self.state.size.with(&records)));
         records
     }
 
@@ -179,8 +185,23 @@ impl<R: Runner + 'static> Live<R> {
         Live { pins, ..self }
     }
 
-    /// It is in the journal alone from now on, with its definition, and holds its versions there.
-    pub(super) fn hold(&self) {
+    /// It takes up so much.
+    pub(super) fn of_size(mut self, size: Size) -> Live<R> {
+        self.state.size = size;
+        self
+    }
+
+    /// It takes up so much from now on.
+    fn counted(&mut self, size: Size) {
+        let before = std::mem::replace(&mut self.state.size, size);
+        if let Some(used) = &self.used {
+            used.change(before.total(), size.total());
+        }
+    }
+
+    /// These are written of it: it is in the journal alone from now on, with its definition, and holds its versions there.
+    pub(super) fn hold(&mut self, records: &[Record]) {
+        self.counted(self.state.size.with(records));
         self.core.pins.hold(&self.pins.numbers());
         self.core.pins.wrote(&self.pins.unwritten());
         self.core.wrote(&self.definition);
@@ -191,8 +212,8 @@ impl<R: Runner + 'static> Live<R> {
         (&self.place, self.key.as_ref())
     }
 
-    /// Where it stands.
-    fn checkpoint(&self) -> Record {
+    /// Where it stands, when it takes up so much beside that.
+    fn checkpoint(&self, size: Size) -> Record {
         let Live { id, place, parent, key, state, .. } = self;
         let standing = Standing {
             place,
@@ -202,6 +223,7 @@ impl<R: Runner + 'static> Live<R> {
             timers: state.timers.iter().map(|(timer, at_ms)| (*timer, *at_ms)).collect(),
             execution: &state.machine,
             pins: self.pins.numbers(),
+            size,
         };
         journal::checkpoint(*id, &standing)
     }
@@ -308,7 +330,8 @@ impl<R: Runner + 'static> Live<R> {
         let definition = std::mem::replace(&mut self.definition, to);
         self.state.machine = machine;
         let turn = match self.make(&before, &Plan::default(), None, true).await {
-            Ok(_) => {
+            Ok((_, size)) => {
+                self.counted(size);
                 self.core.wrote(&self.definition);
                 return Ok(());
             }
@@ -383,7 +406,8 @@ impl<R: Runner + 'static> Live<R> {
         }
         let is_without_task = made.is_none();
         match self.make(&before, &plan, made, gives_up).await {
-            Ok(ended) => {
+            Ok((ended, size)) => {
+                self.counted(size);
                 self.follow(&before, plan, ended);
                 Turn::Made
             }
@@ -401,9 +425,16 @@ impl<R: Runner + 'static> Live<R> {
         }
     }
 
-    /// Commits a step. What it is now, where that has changed.
-    async fn make(&self, before: &State, plan: &Plan, made: Option<Made>, gives_up: bool) -> Result<Option<Summary>, Turn> {
+    /// Commits a step. What it is now, where that has changed, and what it takes up.
+    async fn make(
+        &self,
+        before: &State,
+        plan: &Plan,
+        made: Option<Made>,
+        gives_up: bool,
+    ) -> Result<(Option<Summary>, Size), Turn> {
         let (mut records, summary) = self.read_and_record(before, plan, gives_up).await.map_err(Turn::Not)?;
+        let size = before.size.with(&records);
         // Nothing has come in between: these are the sets of the checkpoint.
         let sets = self.pins.unwritten();
         records.extend(sets.iter().map(|(number, set)| journal::pins(*number, set)));
@@ -427,7 +458,7 @@ impl<R: Runner + 'static> Live<R> {
         if let Some(transaction) = transaction {
             self.send_put_off(&transaction);
         }
-        Ok(summary)
+        Ok((summary, size))
     }
 
     /// Whether an execution that did not run runs by a step, or has run in it to its end. One that has ended takes in what does not concern it any more.
@@ -496,7 +527,11 @@ impl<R: Runner + 'static> Live<R> {
             summary = Some(now);
         }
         if machine.status() != Status::Succeeded {
-            records.push(self.checkpoint());
+            records.push(self.checkpoint(before.size.with(&records)));
+        }
+        if plan.outcome.is_some() {
+            let bytes = before.size.with(&records).total();
+            records.extend(summary.iter().filter_map(|summary| journal::expiry(place, summary, bytes)));
         }
         Ok((records, summary))
     }
@@ -601,7 +636,7 @@ impl<R: Runner + 'static> Live<R> {
             }
         }
         // Those that have answered, and those for which a callback came first.
-        let State { machine, tasks, timers } = &mut self.state;
+        let State { machine, tasks, timers, .. } = &mut self.state;
         tasks.retain(|task, _| machine.waits_for(*task));
         plan.begin.retain(|task| tasks.contains_key(task));
         if plan.outcome.is_some() {

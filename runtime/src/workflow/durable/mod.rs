@@ -7,7 +7,7 @@
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
 //!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`pins`]: the versions of functions that they call, `pinning`: how these are
-//!   found and kept; `steer`: pauses and restarts; `moving`: executions that go on with what is served now;
+//!   found and kept; `steer`: pauses and restarts; `moving`: executions that go on with what is served now; `removal`: of those that have ended; `quota`: the bytes that they take up;
 //!   [`timetable`]: what schedules start; `counts`: for the metrics.
 //! - Where servers share a store in Redis, one of them owns the executions: `owner` (which one, and for how long), `term` (what that means for all of the above), `forward` (the others ask it).
 //!
@@ -28,6 +28,8 @@ mod pinning;
 pub mod pins;
 mod places;
 mod queue;
+mod quota;
+mod removal;
 mod steer;
 mod task;
 mod term;
@@ -50,6 +52,8 @@ pub use self::counts::{Counted, ENDS};
 pub use self::gate::Queue;
 use self::journal::{Journal, Place, Summary};
 pub use self::pinning::Pinned;
+use self::quota::Quota;
+pub use self::quota::Size;
 use self::term::Term;
 use self::timetable::Scheduled;
 use super::express::Named;
@@ -89,6 +93,8 @@ struct Shared {
     /// Tenants and workflows that are paused.
     paused: Mutex<HashSet<(Arc<str>, Arc<str>)>>,
     counts: Counts,
+    /// How much of the store executions of a tenant may take up.
+    quota: Quota,
     /// What keeps the versions of functions to which executions are pinned; without it they are not.
     keeper: OnceLock<Arc<dyn Keeper>>,
     /// Where other servers use the same store: what one of them has to hold.
@@ -131,6 +137,17 @@ pub enum Refused {
     /// The workflow has as many executions as it may.
     #[error("the workflow has {0} executions that have not ended (executions_max)")]
     TooMany(usize),
+    /// The executions of the tenant take up as much of the store as they may.
+    #[error(
+        "the executions of the tenant take up {bytes} bytes of the store, those that have ended and are kept among them, of at most {bytes_max} \
+         (executions_tenant_bytes_max); remove some that have ended (sledge workflow remove), keep them for fewer days (retention_days), or allow more"
+    )]
+    Full {
+        /// What they take up.
+        bytes: u64,
+        /// What they may.
+        bytes_max: u64,
+    },
     /// There is no such execution.
     #[error("there is no execution of that name")]
     NoExecution,
@@ -181,7 +198,7 @@ impl Refused {
             Refused::Exists { .. } => "StepFunctions.ExecutionAlreadyExistsException",
             Refused::Name => "StepFunctions.InvalidNameException",
             Refused::InputTooLarge(_) | Refused::Key(_) => "StepFunctions.InvalidExecutionInputException",
-            Refused::TooMany(_) => "StepFunctions.ExecutionLimitExceededException",
+            Refused::TooMany(_) | Refused::Full { .. } => "StepFunctions.ExecutionLimitExceededException",
             Refused::NoExecution => "StepFunctions.ExecutionDoesNotExistException",
             Refused::NotRedrivable(_) | Refused::NotRepinnable(_) | Refused::Impossible(_) => {
                 "StepFunctions.ExecutionNotRedrivableException"
@@ -206,6 +223,7 @@ enum Message {
     Pause { place: Place, paused: bool, answer: Told<Summary> },
     PauseAll { tenant: Arc<str>, workflow: Arc<str>, paused: bool, answer: Told<()> },
     Repin { place: Place, definition: Option<u64>, answer: Told<Summary> },
+    Remove { place: Place, answer: Told<()> },
     Callback { tenant: Option<Arc<str>>, token: Arc<str>, event: Event, answer: Told<()> },
     Express { workflow: Arc<Workflow>, named: Named, input: Value, answer: Told<Outcome> },
     Wait { place: Place, answer: Told<Summary> },
@@ -241,6 +259,7 @@ impl Executions {
             schedules,
             paused,
             counts,
+            quota: Quota::default(),
             keeper,
             lease,
             was_asked,
@@ -251,6 +270,17 @@ impl Executions {
     pub fn pin_with(&self, keeper: Arc<dyn Keeper>) {
         // The first one stays.
         let _ = self.0.keeper.set(keeper);
+    }
+
+    /// Executions of each tenant may take up so many bytes of the store; further ones are refused. To be called before [`run`](Executions::run).
+    pub fn limit(&self, bytes_max: u64) {
+        self.0.quota.limit(bytes_max);
+    }
+
+    /// The bytes of the store that the executions of each tenant take up, where that is limited and this server carries them out.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<(Arc<str>, u64)> {
+        self.0.quota.now()
     }
 
     /// Executions of that tenant reach that.
@@ -394,6 +424,14 @@ impl Executions {
     pub async fn repin(&self, place: Place, with_definition: bool) -> Result<Summary, Refused> {
         let definition = if with_definition { Some(self.served_definition(&place)?) } else { None };
         self.ask(|answer| Message::Repin { place, definition, answer }).await
+    }
+
+    /// Removes an execution that has ended, with its history.
+    ///
+    /// # Errors
+    /// When there is none, it has not ended, a task waits for it, or the store does not work.
+    pub async fn remove(&self, place: Place) -> Result<(), Refused> {
+        self.ask(|answer| Message::Remove { place, answer }).await
     }
 
     /// Tells the task that waits with that token how its work has ended, or that it is alive. `event` is one of the machine's callbacks.

@@ -131,9 +131,9 @@ impl<R: Runner + 'static> Core<R> {
     ) -> Result<Summary, Refused> {
         let live = self.load(summary.id)?.ok_or(Refused::NoExecution)?;
         let written = async {
-            let (live, records, summary) = live.pinned(pins).requeued(definition, summary)?;
-            self.write(records).await?;
-            live.hold();
+            let (mut live, records, summary) = live.pinned(pins).requeued(definition, summary)?;
+            self.write(records.clone()).await?;
+            live.hold(&records);
             Ok(summary)
         };
         let written = written.await;

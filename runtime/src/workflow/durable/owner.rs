@@ -13,6 +13,7 @@
 //! - What clients ask for is answered at every server; reading needs no owner.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -167,6 +168,7 @@ impl<R: Runner + 'static> Server<R> {
         *self.messages.borrow_mut() = None;
         term.close();
         self.executions.0.counts.leave();
+        self.executions.0.quota.begin(&HashMap::new());
     }
 
     /// Waits until this server has the lease.

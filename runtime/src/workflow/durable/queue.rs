@@ -156,10 +156,10 @@ impl<R: Runner + 'static> Core<R> {
     }
 
     /// Keeps an execution that is to begin later.
-    pub(super) async fn queue(&self, live: &Live<R>, input: Value) -> Result<Summary, Refused> {
+    pub(super) async fn queue(&self, mut live: Live<R>, input: Value) -> Result<Summary, Refused> {
         let (records, summary) = live.queued(input);
-        self.write(records).await?;
-        live.hold();
+        self.write(records.clone()).await?;
+        live.hold(&records);
         let (place, key) = live.whose();
         self.begun(place, false, false);
         self.executions.0.counts.queued(1);
@@ -198,12 +198,17 @@ impl<R: Runner + 'static> Core<R> {
             self.executions.workflow(&place.tenant, &place.workflow).map_or(0, |workflow| workflow.config.retention_days);
         let kept_ms = i64::from(retention_days).saturating_mul(DAY_MS);
         summary.ended(&Outcome::Aborted(Failure { error, cause }), express::now_ms(), kept_ms);
-        let records = journal::ended(place, &summary, Status::New);
+        let mut records = journal::ended(place, &summary, Status::New);
+        let size = glance.size.with(&records);
+        records.extend(journal::expiry(place, &summary, size.total()));
         if let Err(error) = self.write(records).await {
             self.queues.with(place, |gates| gates.wait(&key, summary.id));
             return Err(error.into());
         }
         self.pins.release(&glance.pins);
+        if let Some(used) = self.executions.0.quota.of(&place.tenant) {
+            used.change(glance.size.total(), size.total());
+        }
         self.executions.0.counts.queued(-1);
         self.ended(place, None, &summary);
         Ok(Some(summary))

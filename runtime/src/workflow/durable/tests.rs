@@ -6,6 +6,7 @@ mod life;
 mod moves;
 mod pins;
 mod queues;
+mod quota;
 mod servers;
 mod steer;
 

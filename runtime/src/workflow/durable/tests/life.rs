@@ -211,7 +211,7 @@ fn executions_are_listed_by_time_and_state_and_removed_when_their_time_is_over()
     assert_eq!(journal.expired(i64::MAX, 3).unwrap().len(), 3, "the first ones of those that are too many");
     let expired = journal.expired(crate::workflow::express::now_ms() + 1, 1_000).unwrap();
     assert_eq!(expired.len(), 26);
-    let records = expired.into_iter().flatten().collect();
+    let records = expired.into_iter().flat_map(|expired| expired.records).collect();
     wait(served.store.space(TENANT).commit(Commit { records, ..Commit::default() })).unwrap();
     assert_eq!((count("chain", None), count("fails", None), served.summary("chain", "e3").is_some()), (0, 0, false));
     let mut left = Vec::new();

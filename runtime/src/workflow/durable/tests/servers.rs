@@ -17,6 +17,7 @@ fn serve(redis: Redis, workflows: &[(&str, Value)]) -> Served {
 fn serve_with(redis: Redis, workflows: &[(&str, Value)], settings: &Value) -> Served {
     let store = Store::Redis(redis);
     let executions = Executions::leased(&store, LEASE);
+    executions.limit(u64::MAX);
     Served::of((store, executions), workflows, settings, (&[played()], None))
 }
 
@@ -111,7 +112,8 @@ fn executions_live_in_redis_as_in_a_file() {
     journal.each_checkpoint(|id, _| unended.push(id)).unwrap();
     assert!(unended.is_empty(), "{unended:?}");
     // All are removed when their time is over, whatever they consist of.
-    let removed: HashSet<_> = journal.expired(i64::MAX, 100).unwrap().into_iter().flatten().map(|record| record.key).collect();
+    let removed = journal.expired(i64::MAX, 100).unwrap().into_iter().flat_map(|expired| expired.records);
+    let removed: HashSet<_> = removed.map(|record| record.key).collect();
     let mut left = Vec::new();
     let everything = (Bound::Unbounded, Bound::Unbounded);
     let with = |key: &[u8], _: &[u8]| {
@@ -164,6 +166,7 @@ fn two_servers_one_of_which_is_stopped_for_a_while() {
         begin(&[&second], number);
     }
     check(&second, 25, "at the other server");
+    assert_eq!(second.executions.bytes(), [(TENANT.into(), second.written())], "what the other one has written is counted");
     check(&first, 25, "at the one that was stopped");
     assert_eq!(until_owned(&redis, None), taken);
     assert!(first.runs.load(Ordering::Relaxed) > 0 && second.runs.load(Ordering::Relaxed) > 0, "both have worked");
