@@ -9,6 +9,7 @@ use sledge_tests::server::Server;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -70,6 +71,16 @@ impl Redis {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// What it answers to a command without blanks in its words.
+    pub(crate) fn ask(&self, command: &str) -> String {
+        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("a connection");
+        connection.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).expect("it takes a command");
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).expect("an answer");
+        assert!(!answer.starts_with('-'), "{command}: {answer}");
+        answer
     }
 
     pub(crate) fn stop(&mut self) {

@@ -38,6 +38,7 @@ mod examples;
 mod exceptions;
 mod expected;
 mod exporter;
+mod failover;
 mod faults;
 mod fetch;
 mod folders;

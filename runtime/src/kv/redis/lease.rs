@@ -7,7 +7,8 @@
 //! Tokens are random and used once. (Numbers that rise would have to be kept, and come again after a failover that has lost the last of them.)
 //!
 //! Redis may lose commits that it has acknowledged: in a failover, or in a crash with `appendfsync everysec`. What the owner has in memory is then ahead of the records. So Redis counts the commits
-//! with records, the owner keeps the largest count that it was told, and a commit is refused too when Redis has counted less than that. The owner begins anew then, with what Redis has.
+//! with records, the owner keeps the largest count that it was told, and a commit is refused too when Redis has counted less than that. The owner begins anew then, with what Redis has. So is a renewal:
+//! an owner whose executions only wait commits nothing for a long time, and what Redis has may say that they do something now.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +35,7 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| {
 static RENEW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+         if tonumber(redis.call('GET', KEYS[2]) or '0') < tonumber(ARGV[3]) then return 0 end
          return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
     )
 });
@@ -147,13 +149,13 @@ impl Lease {
         Ok(Taken::Others(u64::try_from(number).map_or(OTHERS_TIME_MAX, Duration::from_millis).min(OTHERS_TIME_MAX)))
     }
 
-    /// Makes it last as long as at the beginning; whether it was still held.
+    /// Makes it last as long as at the beginning; whether it was still held, and Redis has all commits that it has acknowledged under it.
     ///
     /// # Errors
     /// When Redis cannot be asked.
     pub async fn renew(&self, fence: &Fence) -> Result<bool, KvError> {
         let mut script = RENEW.key(Shares::OWNER);
-        script.arg(fence.token()).arg(self.time_ms());
+        script.key(Shares::SEQUENCE).arg(fence.token()).arg(self.time_ms()).arg(fence.seen());
         Ok(script.invoke_async(&mut self.redis.connection()?).await?)
     }
 

@@ -186,6 +186,8 @@ fn an_owner_whose_commits_redis_has_lost_is_refused() {
     let _: i64 = server.ask(&[b"DECR", Shares::SEQUENCE.as_bytes()]);
     assert_eq!(made(&redis, Some(&fence), Vec::new(), add()), Err(KvError::Fenced));
     assert_eq!(number(&redis), "3");
+    // One that has nothing to commit finds out, too.
+    assert_eq!(wait(redis.lease(LEASE).renew(&fence)), Ok(false));
     // It begins anew with what is there.
     wait(redis.lease(LEASE).release(&fence)).unwrap();
     let fence = held(&redis, LEASE);

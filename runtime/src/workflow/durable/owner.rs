@@ -214,7 +214,7 @@ impl<R: Runner + 'static> Server<R> {
                     term.renewed(asked + self.lease.time());
                     pause = each;
                 }
-                Ok(Ok(false)) => return term.end("another server may hold it"),
+                Ok(Ok(false)) => return term.end("another server may hold it, or Redis has lost commits"),
                 Ok(Err(_)) | Err(_) => pause = RETRY_MAX.min(each / 4),
             }
         }

@@ -58,6 +58,35 @@ impl OwnServer {
     }
 }
 
+impl OwnServer {
+    /// All that it has at this moment. Keys that live for a time have as much of it again when they are [restored](OwnServer::restore).
+    pub(crate) fn copy(&self) -> Vec<Dumped> {
+        let keys: Vec<Vec<u8>> = self.ask(&[b"KEYS", b"*"]);
+        let dumped = |key: Vec<u8>| {
+            let left: i64 = self.ask(&[b"PTTL", &key]);
+            let value: Option<Vec<u8>> = self.ask(&[b"DUMP", &key]);
+            value.map(|value| (key, left.max(0), value))
+        };
+        keys.into_iter().filter_map(dumped).collect()
+    }
+
+    /// It has that again and nothing else, as a replica that takes its place and has not received what came later.
+    pub(crate) fn restore(&self, copy: &[Dumped]) {
+        const ALL: &[u8] = b"redis.call('FLUSHALL')
+            for i = 1, #KEYS do redis.call('RESTORE', KEYS[i], ARGV[2 * i - 1], ARGV[2 * i]) end";
+        let (count, times) = (copy.len().to_string(), copy.iter().map(|(_, left, _)| left.to_string()).collect::<Vec<_>>());
+        let mut words: Vec<&[u8]> = vec![b"EVAL", ALL, count.as_bytes()];
+        words.extend(copy.iter().map(|(key, ..)| &**key));
+        for ((.., value), left) in copy.iter().zip(&times) {
+            words.extend([left.as_bytes(), value]);
+        }
+        let _: Option<String> = self.ask(&words);
+    }
+}
+
+/// A key, how many milliseconds it has left (for ever: none), and its value.
+pub(crate) type Dumped = (Vec<u8>, i64, Vec<u8>);
+
 impl Drop for OwnServer {
     fn drop(&mut self) {
         let _ = self.child.kill().and_then(|()| self.child.wait());

@@ -375,6 +375,33 @@ fn a_schedule_fires_once_at_whichever_server() {
     reader.stop();
 }
 
+/// What the owner has in memory is ahead of what Redis has. It has nothing to commit, and finds out all the same.
+#[test]
+fn an_execution_that_a_failover_has_set_back_goes_on_though_nothing_else_happens() {
+    let redis = OwnServer::start();
+    let states = json!({ "A": call(&add("a"), Some("W")), "W": { "Type": "Wait", "Seconds": 1, "Next": "B" }, "B": call(&add("b"), None) });
+    let served = serve(redis.client(), &[("slow", machine("A", &states))]);
+    served.begin("slow", "one", json!({})).unwrap();
+    while served.events("slow", "one").last().map(String::as_str) != Some("WaitStateEntered") {
+        thread::sleep(Duration::from_millis(2));
+    }
+    let before = redis.copy();
+    assert_eq!(served.end_of("slow", "one").status, Status::Succeeded);
+    served.begin("slow", "lost", json!({})).unwrap();
+    assert_eq!(served.end_of("slow", "lost").status, Status::Succeeded);
+    redis.restore(&before);
+    assert_eq!((served.number("a"), served.number("b")), (1, 0));
+    let begun = Instant::now();
+    while served.summary("slow", "one").unwrap().status != Status::Succeeded {
+        assert!(begun.elapsed() < TIME_MAX, "it goes on where Redis has it");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(served.summary("slow", "lost").is_none(), "what Redis has lost is lost");
+    assert_eq!((served.number("a"), served.number("b"), served.executions.counted().open), (1, 1, 0));
+    assert_eq!(served.executions.bytes(), [(TENANT.into(), served.written())]);
+    served.stop();
+}
+
 #[test]
 fn lost_answers_lose_and_double_nothing() {
     let redis = OwnServer::start();
