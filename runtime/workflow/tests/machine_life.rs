@@ -7,7 +7,7 @@ use std::sync::Arc;
 use driver::{Player, START_MS, about, definition};
 use serde_json::{Value, json};
 use sledge_workflow::definition::{Definition, Resource};
-use sledge_workflow::machine::{Action, Event, Execution, Limits, Outcome, Status, step};
+use sledge_workflow::machine::{About, Action, Event, Execution, Limits, Outcome, Status, step};
 
 fn one(state: Value) -> Arc<Definition> {
     definition(&json!({ "StartAt": "A", "States": { "A": state } }))
@@ -332,4 +332,25 @@ fn a_failed_branch_gives_up_the_tasks_and_timers_of_the_others() {
     // The task of X; its two timers, the one that a heartbeat replaced, and the interval of T's retrier.
     assert_eq!((count("CancelTask"), count("CancelTimer")), (1, 4));
     assert_eq!(count("SetTimer"), 5);
+}
+
+#[test]
+fn express_executions_have_no_count_of_redrives() {
+    let definition = definition(
+        &json!({ "StartAt": "P", "States": { "P": { "Type": "Pass", "Parameters": { "of.$": "$$.Execution" }, "End": true } } }),
+    );
+    let of = |id: &str| {
+        let about = About { id: id.into(), ..about() };
+        let (mut execution, mut actions) = (Execution::new(&definition, about, Limits::default(), false), Vec::new());
+        step(&definition, &mut execution, Event::Started { input: json!({}) }, START_MS, &mut || 0, &mut actions);
+        match actions.pop() {
+            Some(Action::Ended(Outcome::Succeeded(output))) => output["of"].get("RedriveCount").cloned(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(of("arn:aws:states:local:t:express:w:one:1"), None);
+    // Whatever workflows and executions are called.
+    for id in ["arn:aws:states:local:express:execution:express:express", "execution:1"] {
+        assert_eq!(of(id), Some(json!(0)), "{id}");
+    }
 }

@@ -19,7 +19,10 @@ pub(super) fn context(execution: &Execution, slot: u32, frame: &Frame, state: &S
     of_execution.insert("Name".to_owned(), Value::from(&*about.name));
     of_execution.insert("RoleArn".to_owned(), Value::from(&*about.role));
     of_execution.insert("StartTime".to_owned(), time(execution.started_ms));
-    of_execution.insert("RedriveCount".to_owned(), Value::from(execution.redrives));
+    // As in Step Functions, express executions that are waited for have none.
+    if !about.is_express() {
+        of_execution.insert("RedriveCount".to_owned(), Value::from(execution.redrives));
+    }
     let mut of_machine = Map::new();
     of_machine.insert("Id".to_owned(), Value::from(&*about.machine_id));
     of_machine.insert("Name".to_owned(), Value::from(&*about.machine_name));

@@ -31,6 +31,14 @@ pub struct About {
     pub token_prefix: Arc<str>,
 }
 
+impl About {
+    /// Whether the ARN says that the execution is express: `arn:aws:states:REGION:ACCOUNT:express:...`. It cannot be redriven then.
+    #[must_use]
+    pub fn is_express(&self) -> bool {
+        self.id.split(':').nth(5) == Some("express")
+    }
+}
+
 /// Whether an execution has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
