@@ -150,12 +150,9 @@ fn a_replica_that_takes_the_place_of_the_primary_loses_what_it_had_not_received_
             assert_eq!(status, 404, "e{number} is lost, although its client was told 202");
         }
     }
-    let count = |count: usize| ["a", "b", "c", "e"].iter().zip([1, 1, 2, 1]).map(|(_, each)| each * count).collect::<Vec<_>>();
-    // Reading adds one.
-    let counted = |read: usize| {
-        let counts = ["a", "b", "c", "e"].map(|key| read(&first, key));
-        counts.map(|count| count - read).to_vec()
-    };
+    let count = |count: usize| [1, 1, 2, 1].map(|each| each * count);
+    // Reading adds one each time.
+    let counted = |reads: usize| ["a", "b", "c", "e"].map(|key| read(&first, key) - reads);
     assert_eq!(counted(1), count(KNOWN), "each effect of those that are there is there once, and none of the others");
     // Their names are free, and their clients can start them again.
     for number in KNOWN..KNOWN + LATER {

@@ -251,12 +251,17 @@ impl<R: Runner + 'static> Core<R> {
         let moved = execution.pins.moved.notified();
         let Missing { digest, why } = missing;
         if self.pins.told.note(&digest) {
+            let elsewhere = if self.term.is_leased() {
+                ". Servers of a store in Redis keep files each for itself: copy it from `pinned` in the `state_dir` of one that has called the version"
+            } else {
+                ""
+            };
             let Place { tenant, workflow, name: execution } = &execution.place;
             tracing::error!(
                 execution = &**execution,
                 function = name,
                 %digest,
-                "tasks wait for the version to which their executions are pinned: {why}; put that right, or move the executions to the version that is \
+                "tasks wait for the version to which their executions are pinned: {why}{elsewhere}; put that right, or move the executions to the version that is \
                  served: sledge workflow repin {workflow} {execution} --tenant {tenant}"
             );
         }

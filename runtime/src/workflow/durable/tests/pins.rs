@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use blake3::Hash;
 
 use super::*;
+use crate::kv::redis::tests::played::OwnServer;
 use crate::workflow::keeper::NotKept;
 
 fn digest(version: &str) -> Hash {
@@ -328,6 +329,43 @@ fn without_room_executions_begin_all_the_same_and_are_not_pinned() {
     served.begin("two", "two", json!({ "wait": 3 })).unwrap();
     shelf.wait_for(&["f3", "g3"]);
     served.stop();
+}
+
+/// Servers that share a store in Redis keep files each for itself.
+#[test]
+fn a_server_that_takes_over_without_the_version_calls_no_other_one() {
+    let redis = OwnServer::start();
+    let serve = |shelf: &Arc<Shelf>, version: &str| {
+        let store = Store::Redis(redis.client());
+        let executions = Executions::leased(&store, Duration::from_millis(600));
+        let keeper: Arc<dyn Keeper> = Arc::clone(shelf) as _;
+        let functions = [function("f", version), function("g", "g1")];
+        Served::of((store, executions), &two_tasks(), &json!({}), (&functions, Some(keeper)))
+    };
+    let shelves = [Arc::new(Shelf::default()), Arc::new(Shelf::default())];
+    let first = serve(&shelves[0], "f1");
+    for name in ["found", "moved"] {
+        first.begin("two", name, json!({ "wait": 1 })).unwrap();
+        first.wait_for_event("two", name, "WaitStateEntered");
+    }
+    first.kill();
+    let second = serve(&shelves[1], "f2");
+    for name in ["found", "moved"] {
+        second.wait_for_event("two", name, "WaitStateExited");
+    }
+    thread::sleep(Duration::from_millis(300));
+    for name in ["found", "moved"] {
+        assert_eq!(second.events("two", name).last().unwrap(), "LambdaFunctionScheduled", "no other version is called");
+        assert_eq!(second.pinned("two", name)[0], ("f".to_owned(), digest("f1"), false));
+    }
+    wait(second.executions.repin(second.place("two", "moved"), false)).unwrap();
+    assert_eq!(second.output("two", "moved")["again"], hex("f2"));
+    // A copy of the file is found, without a restart.
+    let file = shelves[0].files.lock().unwrap().get(&digest("f1")).cloned().unwrap();
+    shelves[1].files.lock().unwrap().insert(digest("f1"), file);
+    let output = second.output("two", "found");
+    assert_eq!((&output["f"], &output["again"]), (&hex("f1"), &hex("f1")));
+    second.stop();
 }
 
 /// What is queued is moved with its versions, and holds those in the journal alone.
