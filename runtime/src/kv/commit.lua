@@ -1,9 +1,9 @@
--- A commit of one tenant. KEYS: values, order, version, bytes, scratch, buckets, and where the answer to this commit is kept, if that is to be known;
--- with a fence also the records' values, the order of their keys, their owner, the count of commits with a fence.
--- ARGV: how many buckets are remembered; for how many seconds the answer is kept; the first version there may be, and by how much the next one is larger; with a fence its token and the count that is
+-- A commit of one tenant. KEYS: values, order, version, bytes, scratch, buckets, and where the answer to this commit is kept and which
+-- incarnation of the store this is, if that is to be known; with a fence also the records' values, the order of their keys, their owner, the count of commits with a fence.
+-- ARGV: how many buckets are remembered; for how many milliseconds the answer is kept, until when the commit may be made, which incarnation it is for and what a new one is called, if it is to be known; the first version there may be, and by how much the next one is larger; with a fence its token and the count that is
 -- known; most bytes; number of expected, key and version of each; number of listed, bucket and version of each; number of changes, key, kind (p, d, a) and argument of each; with a fence the number
 -- of records, key, kind (p, d) and value of each.
--- Answers {"done", version, sum, count}, {"conflict", version, index}, {"full"}, {"number"}, {"overflow"} or {"fenced"}. A stored value is VERSION:VALUE.
+-- Answers {"done", version, sum, count}, {"conflict", version, index}, {"full"}, {"number"}, {"overflow"}, {"fenced"} or {"late", time, incarnation}. A stored value is VERSION:VALUE.
 local OVERHEAD = 128
 local values, order, counter, used, scratch, buckets = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local at = 0
@@ -16,7 +16,9 @@ local function split(stored)
     return string.sub(stored, 1, colon - 1), string.sub(stored, colon + 1)
 end
 
-local buckets_max, kept_s, first, step = tonumber(argument()), argument(), argument(), argument()
+local buckets_max, kept, not_after = tonumber(argument()), tonumber(argument()), tonumber(argument())
+local expected_incarnation, new_incarnation = argument(), argument()
+local first, step = argument(), argument()
 -- What was answered once is answered again, whatever has become of the keys meanwhile: a commit that is sent twice is made once.
 local known = KEYS[7]
 if known then
@@ -24,21 +26,32 @@ if known then
     if #answer > 0 then
         return answer
     end
+    -- One that comes later, or to a store that was emptied, might have been made, and its answer forgotten; of one that may be made for long, the answer would have to be kept for long.
+    local time = redis.call('TIME')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    local incarnation = redis.call('GET', KEYS[8])
+    if not incarnation then
+        incarnation = new_incarnation
+        redis.call('SET', KEYS[8], incarnation)
+    end
+    if incarnation ~= expected_incarnation or now > not_after or not_after > now + 2 * kept then
+        return { 'late', string.format('%.0f', now), incarnation }
+    end
 end
 local function answer(...)
     local words = { ... }
     if known then
         redis.call('RPUSH', known, unpack(words))
-        redis.call('EXPIRE', known, kept_s)
+        redis.call('PEXPIREAT', known, string.format('%.0f', not_after + kept))
     end
     return words
 end
 
-local is_fenced = KEYS[8] ~= nil
+local is_fenced = KEYS[9] ~= nil
 if is_fenced then
     -- Nothing is kept of this answer: the token is not used again.
     local token, seen = argument(), tonumber(argument())
-    if redis.call('GET', KEYS[10]) ~= token or tonumber(redis.call('GET', KEYS[11]) or '0') < seen then
+    if redis.call('GET', KEYS[11]) ~= token or tonumber(redis.call('GET', KEYS[12]) or '0') < seen then
         return { 'fenced' }
     end
 end
@@ -101,15 +114,15 @@ if is_fenced then
     for _ = 1, tonumber(argument()) do
         local key, kind, value = argument(), argument(), argument()
         if kind == 'p' then
-            redis.call('HSET', KEYS[8], key, value)
-            redis.call('ZADD', KEYS[9], 0, key)
+            redis.call('HSET', KEYS[9], key, value)
+            redis.call('ZADD', KEYS[10], 0, key)
         else
-            redis.call('HDEL', KEYS[8], key)
-            redis.call('ZREM', KEYS[9], key)
+            redis.call('HDEL', KEYS[9], key)
+            redis.call('ZREM', KEYS[10], key)
         end
     end
-    redis.call('INCR', KEYS[11])
-    count = redis.call('GET', KEYS[11])
+    redis.call('INCR', KEYS[12])
+    count = redis.call('GET', KEYS[12])
 end
 if #keys == 0 then
     return answer('done', redis.call('GET', counter) or '0', sum, count)

@@ -9,6 +9,7 @@
 //! What the servers themselves keep is beside that ([`shares`]): `records` reads it, [`lease`] says which server writes it, and through [`post`] the others ask that one.
 
 mod blocking;
+mod clock;
 pub mod lease;
 pub mod post;
 pub mod records;
@@ -17,6 +18,7 @@ mod shares;
 pub(crate) mod tests;
 
 use std::cell::RefCell;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -27,6 +29,7 @@ use redis::{Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisErr
 use tokio_rustls::rustls::crypto::ring;
 
 use self::blocking::Connections;
+use self::clock::Clock;
 pub use self::lease::{Fence, Lease, Taken};
 pub use self::post::Post;
 pub use self::records::Records;
@@ -68,6 +71,7 @@ pub struct Redis {
     commits: Arc<Commits>,
     /// For what waits on its thread.
     blocking: Connections,
+    clock: Clock,
 }
 
 /// A tenant's share of it.
@@ -111,7 +115,7 @@ impl Redis {
         };
         let client = Arc::new(client);
         let blocking = Connections::new(&client);
-        Ok(Redis { client, limits, commits: Arc::default(), blocking })
+        Ok(Redis { client, limits, commits: Arc::default(), blocking, clock: Clock::default() })
     }
 
     /// A tenant's share.
@@ -226,18 +230,19 @@ impl Space {
         if commit.fence.is_some() && commit.id.is_none() {
             commit.id = Some(fastrand::u128(..).to_ne_bytes());
         }
-        let answer = self.answer(&self.script(&commit), commit.id.is_some()).await?;
+        let answer = self.answer(&commit).await?;
         self.outcome(&commit, &answer)
     }
 
-    fn script(&self, commit: &Commit) -> ScriptInvocation<'static> {
+    /// The script that makes a commit, not later than that if it has an id.
+    fn script(&self, commit: &Commit, not_after_ms: u64) -> ScriptInvocation<'static> {
         let mut script = COMMIT.prepare_invoke();
-        let Keys { values, order, version, bytes, scratch, buckets, commit: known } = &*self.keys;
+        let Keys { values, order, version, bytes, scratch, buckets, commit: known, incarnation, told } = &*self.keys;
         for key in [values, order, version, bytes, scratch, buckets] {
             script.key(key);
         }
         if let Some(id) = &commit.id {
-            script.key([known.as_bytes(), id].concat());
+            script.key([known.as_bytes(), id].concat()).key(incarnation);
         }
         if commit.fence.is_some() {
             [Shares::RECORDS, Shares::RECORD_KEYS, Shares::OWNER, Shares::SEQUENCE].iter().for_each(|key| {
@@ -246,7 +251,11 @@ impl Space {
         }
         script
             .arg(BUCKETS_MAX)
-            .arg(COMMIT_KNOWN.as_secs())
+            .arg(COMMIT_KNOWN.as_millis() as u64)
+            .arg(not_after_ms)
+            // Relaxed: a number that orders nothing else.
+            .arg(told.load(Ordering::Relaxed))
+            .arg(fastrand::u64(1..))
             .arg(fastrand::u64(FIRST_MIN..2 * FIRST_MIN))
             .arg(fastrand::u64(1..=STEP_MAX));
         if let Some(fence) = &commit.fence {
@@ -304,14 +313,35 @@ impl Space {
 
 impl Space {
     /// What the server answers to a commit. One that it knows by an id is sent again where the answer does not come: it is made once, and the answer to it is the same.
-    async fn answer(&self, script: &ScriptInvocation<'_>, is_known: bool) -> Result<Vec<String>, KvError> {
+    async fn answer(&self, commit: &Commit) -> Result<Vec<String>, KvError> {
+        let is_known = commit.id.is_some();
         let mut tries = if is_known { COMMIT_TRIES } else { 1 };
-        let mut was_sent = false;
+        let (mut was_sent, mut is_late) = (false, false);
+        let mut script = self.script(commit, self.redis.clock.not_after_ms());
         loop {
             tries -= 1;
             let error: RedisError = match self.redis.connection() {
-                Ok(mut connection) => match script.invoke_async(&mut connection).await {
-                    Ok(answer) => return Ok(answer),
+                Ok(mut connection) => match script.invoke_async::<Vec<String>>(&mut connection).await {
+                    Ok(answer) => match late(&answer) {
+                        None => return Ok(answer),
+                        // It may have been made before.
+                        Some(_) if was_sent => {
+                            return Err(KvError::Unknown("Redis was asked again too late, or was emptied meanwhile".to_owned()));
+                        }
+                        Some(_) if is_late => {
+                            return Err(KvError::Unavailable(
+                                "the clock of Redis is being set, or Redis is being emptied".to_owned(),
+                            ));
+                        }
+                        Some((redis_ms, incarnation)) => {
+                            self.redis.clock.learn(redis_ms);
+                            // Relaxed: as above.
+                            self.keys.told.store(incarnation, Ordering::Relaxed);
+                            script = self.script(commit, self.redis.clock.not_after_ms());
+                            (is_late, tries) = (true, COMMIT_TRIES);
+                            continue;
+                        }
+                    },
                     Err(error) => error,
                 },
                 Err(error) => error,
@@ -327,6 +357,12 @@ impl Space {
             tokio::time::sleep(COMMIT_PAUSE).await;
         }
     }
+}
+
+/// What time it is for Redis, and which incarnation of the store it has, if a commit has come too late for either.
+fn late(answer: &[String]) -> Option<(u64, u64)> {
+    let [first, redis_ms, incarnation] = answer else { return None };
+    if first == "late" { redis_ms.parse().ok().zip(incarnation.parse().ok()) } else { None }
 }
 
 /// From `VERSION:VALUE`.

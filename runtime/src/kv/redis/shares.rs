@@ -2,6 +2,8 @@
 //!
 //! Each tenant's share is in one slot of a cluster, the server's own in another. A commit with records touches both, so that a cluster is no place for them.
 
+use std::sync::atomic::AtomicU64;
+
 /// The keys of a tenant's share.
 #[derive(Debug)]
 pub(super) struct Keys {
@@ -15,6 +17,10 @@ pub(super) struct Keys {
     pub buckets: String,
     /// What the name begins with under which the answer to a commit is kept.
     pub commit: String,
+    /// Which incarnation of the store it is: a number by chance, gone with all else when the server is emptied.
+    pub incarnation: String,
+    /// The one that was told last; zero before.
+    pub told: AtomicU64,
 }
 
 impl Keys {
@@ -28,6 +34,8 @@ impl Keys {
             scratch: key("scratch"),
             buckets: key("buckets"),
             commit: key("commit:"),
+            incarnation: key("incarnation"),
+            told: AtomicU64::new(0),
         }
     }
 }

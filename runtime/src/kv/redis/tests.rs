@@ -1,5 +1,6 @@
 //! Records, leases and requests on a real Redis server.
 
+mod lost;
 pub(crate) mod played;
 
 use std::collections::BTreeMap;

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redis::{Client, FromRedisValue};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::kv::{KvLimits, Redis};
 
@@ -45,6 +46,17 @@ impl OwnServer {
     /// A client of it, as a server has one.
     pub(crate) fn client(&self) -> Redis {
         redis_at(self.port)
+    }
+
+    /// Where it listens.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Stops it, or lets it go on: it answers nothing meanwhile, and connections stay.
+    pub(crate) fn freeze(&self, frozen: bool) {
+        let signal = if frozen { Signal::STOP } else { Signal::CONT };
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// What it answers to a command.
