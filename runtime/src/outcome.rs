@@ -320,7 +320,7 @@ impl fmt::Display for Failure {
             Failure::EffectRefused { module, name } => write!(
                 f,
                 "{module}.{name} cannot be taken back, and `isolation` makes the function one transaction: leave the call out, or set `effects = \"split\"` if it need not happen \
-                 together with the commit"
+                 together with the commit; requests over HTTP can also be sent after it, with `effects = \"outbox\"`"
             ),
             Failure::NotCommitted(error) => write!(f, "its transaction was not committed: {error}"),
             other => write!(f, "{}: {}", other.code(), other.reason()),

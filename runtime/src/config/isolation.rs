@@ -27,18 +27,37 @@ pub enum OutsideEffects {
     Refuse,
     /// All that the function may. It happens at once, also where the transaction is not made or runs again.
     Split,
+    /// Requests to other servers over HTTP: each is recorded in the commit and answered with status 202, and sent after the commit, at least once, with the header `Idempotency-Key`. All
+    /// else is refused.
+    Outbox,
 }
+
+/// For how long a request of an outbox is sent again, in seconds, where a function does not say.
+pub const OUTBOX_AGE_S: u64 = 86_400;
+/// The most that it may say.
+const OUTBOX_AGE_S_MAX: u64 = 2_592_000;
 
 /// Checks both settings of a function.
 pub(super) fn check(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
-    let FunctionConfig { isolation, effects, body, instance, .. } = function;
-    if *isolation == Isolation::None {
-        if *effects == OutsideEffects::Split {
+    let FunctionConfig { isolation, effects, outbox_age_max_s, body, instance, .. } = function;
+    if let Some(age_s) = outbox_age_max_s {
+        problems.range(format!("{at}.outbox_age_max_s"), *age_s, 1, OUTBOX_AGE_S_MAX);
+        if *effects != OutsideEffects::Outbox {
             problems.push(
-                format!("{at}.effects"),
-                "nothing is split without `isolation = \"serializable\"`: set that, or leave `effects` out",
+                format!("{at}.outbox_age_max_s"),
+                "there is no outbox: set `effects = \"outbox\"`, or leave `outbox_age_max_s` out",
             );
         }
+    }
+    if *isolation == Isolation::None {
+        let why = match effects {
+            OutsideEffects::Refuse => return,
+            OutsideEffects::Split => "nothing is split without `isolation = \"serializable\"`: set that, or leave `effects` out",
+            OutsideEffects::Outbox => {
+                "there is no commit to record requests in without `isolation = \"serializable\"`: set that, or leave `effects` out"
+            }
+        };
+        problems.push(format!("{at}.effects"), why);
         return;
     }
     if *body == BodyMode::Stream {

@@ -50,7 +50,7 @@ pub use dir::DirWrite;
 pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
 pub use folder::{FOLDERS_MAX, FolderConfig};
-pub use isolation::{Isolation, OutsideEffects};
+pub use isolation::{Isolation, OUTBOX_AGE_S, OutsideEffects};
 use read::nearest;
 pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
@@ -354,6 +354,10 @@ pub struct FunctionConfig {
     /// What such a transaction may do that cannot be taken back.
     #[serde(default)]
     pub effects: OutsideEffects,
+    /// With `effects = "outbox"`: for how long a request is sent again that is not answered, in seconds. Default: a day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 2_592_000))]
+    pub outbox_age_max_s: Option<u64>,
     /// When the function starts: when the request's body is complete, or when its head has come, reading the body as it arrives.
     #[serde(default)]
     pub body: BodyMode,
@@ -656,6 +660,7 @@ impl FunctionConfig {
             asynchronous: None,
             isolation: Isolation::default(),
             effects: OutsideEffects::default(),
+            outbox_age_max_s: None,
             body: BodyMode::default(),
             memory_bytes_max: memory_bytes_max_default(),
             deadline_ms: deadline_ms_default(),

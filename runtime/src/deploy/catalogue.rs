@@ -15,7 +15,7 @@ use sledge_sandbox::Budget;
 
 use super::canary::{self, Canary, Progress};
 use super::quarantine::{Quarantine, Quarantined, Unusable};
-use crate::config::{self, FUNCTIONS_MAX, FunctionConfig};
+use crate::config::{self, FUNCTIONS_MAX, FunctionConfig, OutsideEffects};
 use crate::grpc::Offer;
 use crate::health::Subject;
 use crate::host::Strings;
@@ -450,7 +450,9 @@ impl Catalogue {
         let version = version.unwrap_or(self.version);
         let (tenant, number) = self.numbers(&config.tenant, &config.name);
         let neighbours = self.neighbours.entry(config.tenant.clone()).or_default();
+        let executions = self.executions.as_ref().filter(|_| config.effects == OutsideEffects::Outbox);
         let home = Home {
+            outbox: executions.map(|executions| executions.outbox(&config.tenant)),
             tenant,
             number,
             version,

@@ -30,7 +30,7 @@ use crate::txn::{PutOff, Transaction};
 use crate::upstream::{SocketPolicy, Upstream};
 
 /// By what servers know a request that may be made again.
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 pub(super) use ports::Ports;
 pub use ports::Streams;

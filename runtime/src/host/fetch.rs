@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use awsm_abi::types::ValType::I32;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use futures_util::FutureExt as _;
+use http_body_util::{BodyExt as _, Collected, Full};
 use hyper::body::Incoming;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, DATE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
@@ -24,12 +25,13 @@ use tracing::Level;
 
 use super::Effect::External;
 use super::fetch_span::ClientSpan;
+use super::outbox::Recorder;
 use super::wasi::Errno;
 use super::{Call, HostFunction, Stop, own};
 use crate::upstream::{Failure, RequestBody, Upstream};
 
 /// Module name of the imports.
-const MODULE: &str = "sledge:fetch";
+pub(super) const MODULE: &str = "sledge:fetch";
 /// Requests of one invocation that it has not closed.
 const REQUESTS_MAX: usize = 64;
 /// Those of all invocations of one worker.
@@ -49,8 +51,11 @@ pub(super) const RESERVED: [HeaderName; 8] = [CONNECTION, CONTENT_LENGTH, DATE, 
 /// What a request came to.
 pub(in crate::host) type Answered = Result<Response<Incoming>, Failure>;
 
+/// The same of one that may have been recorded, to be sent later: then there is no body.
+pub(in crate::host) type Exchanged = Result<Response<Option<Incoming>>, Failure>;
+
 /// A request under way, until there is the head of a response.
-pub(in crate::host) type Exchange = Pin<Box<dyn Future<Output = Answered> + Send>>;
+pub(in crate::host) type Exchange = Pin<Box<dyn Future<Output = Exchanged> + Send>>;
 
 thread_local! {
     /// One share for each request of this worker.
@@ -89,7 +94,7 @@ enum State {
     /// On its way.
     Sent(Exchange),
     /// There is a response; what of its body has come and was not taken.
-    Answered { status: u16, headers: HeaderMap, body: Incoming, rest: Bytes },
+    Answered { status: u16, headers: HeaderMap, body: Option<Incoming>, rest: Bytes },
     /// There is none, or there is no more of it.
     Failed(Errno),
     /// A call waits for it, and has what belongs to it.
@@ -151,6 +156,7 @@ impl From<&Failure> for Errno {
         match failure {
             Failure::NotAllowed { .. } | Failure::AddressNotAllowed { .. } => Errno::ACCES,
             Failure::Timeout(_) | Failure::ConnectTimeout => Errno::TIMEDOUT,
+            Failure::NotRecorded { .. } => Errno::TOOBIG,
             _ => Errno::IO,
         }
     }
@@ -227,17 +233,42 @@ fn send(call: &mut Call<'_>) -> Result<i32, Stop> {
     if free >= REQUESTS_MAX {
         return Err(Errno::MFILE.into());
     }
-    call.context.name_request(&mut request);
-    let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
-    let sent = begin(upstream, request, times.head, None, span);
+    let state = match Recorder::of(call) {
+        Some(recorder) => recorded(call, &recorder, request)?,
+        None => {
+            call.context.name_request(&mut request);
+            let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
+            State::Sent(begin(upstream, request, times.head, None, span))
+        }
+    };
     let body_bytes = call.args.u32(7) as usize;
-    let fetch = Fetch { state: State::Sent(sent), times, body_bytes, _share: share };
+    let fetch = Fetch { state, times, body_bytes, _share: share };
     let fetches = &mut call.context.ports.fetches()?.own;
     if free == fetches.len() {
         fetches.push(None);
     }
     fetches[free] = Some(fetch);
     Ok(free as i32)
+}
+
+/// What a request is that is sent when its transaction was committed.
+fn recorded(call: &mut Call<'_>, recorder: &Recorder, request: Request<Full<Bytes>>) -> Result<State, Stop> {
+    let (mut head, body) = request.into_parts();
+    // It is there as a whole.
+    let body = body.collect().now_or_never().and_then(Result::ok).map(Collected::to_bytes).unwrap_or_default();
+    if let Some(trace) = call.context.trace() {
+        trace.context().inject(&mut head.headers);
+    }
+    match recorder.record(Request::from_parts(head, body)) {
+        Ok(response) => {
+            let (head, ()) = response.into_parts();
+            Ok(State::Answered { status: head.status.as_u16(), headers: head.headers, body: None, rest: Bytes::new() })
+        }
+        Err(failure) => {
+            call.say(Level::WARN, &format!("sledge:fetch: {failure}"))?;
+            Err(Errno::from(&failure).into())
+        }
+    }
 }
 
 /// Gives a request up that its function does not wait for any more.
@@ -263,8 +294,13 @@ pub(super) fn begin(
         if let Some(span) = span {
             span.end(&answered);
         }
-        answered
+        answered.map(|response| response.map(Some))
     };
+    on_its_way(answered)
+}
+
+/// Has it go on while its function does not wait for it, as [`begin`] says.
+pub(super) fn on_its_way(answered: impl Future<Output = Exchanged> + Send + 'static) -> Exchange {
     if Handle::try_current().is_err() {
         return Box::pin(answered);
     }
@@ -293,7 +329,7 @@ fn with_head<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Fetch, Stop> {
     if let Ok(Fetch { state: state @ State::Sent(_), .. }) = fetch(call)
         && let State::Sent(sent) = std::mem::replace(state, State::Away)
     {
-        return Err(call.wait(sent, |call, answered: Answered| -> Result<(), Stop> {
+        return Err(call.wait(sent, |call, answered: Exchanged| -> Result<(), Stop> {
             let state = match answered {
                 Ok(response) => {
                     let (head, body) = response.into_parts();
@@ -347,11 +383,11 @@ fn read(call: &mut Call<'_>) -> Result<i32, Stop> {
         call.memory_mut()?.write(at, &piece)?;
         return Ok(piece.len() as i32);
     }
-    if hyper::body::Body::is_end_stream(body) {
+    if body.as_ref().is_none_or(hyper::body::Body::is_end_stream) {
         return Ok(0);
     }
     let time = times.piece;
-    let State::Answered { status, headers, mut body, .. } = std::mem::replace(state, State::Away) else {
+    let State::Answered { status, headers, body: Some(mut body), .. } = std::mem::replace(state, State::Away) else {
         return Err(Errno::IO.into());
     };
     let next = async move {
@@ -360,8 +396,8 @@ fn read(call: &mut Call<'_>) -> Result<i32, Stop> {
     };
     Err(call.wait(next, move |call, (body, more)| {
         let (state, again) = match more {
-            Ok(Some(rest)) => (State::Answered { status, headers, body, rest }, true),
-            Ok(None) => (State::Answered { status, headers, body, rest: Bytes::new() }, false),
+            Ok(Some(rest)) => (State::Answered { status, headers, body: Some(body), rest }, true),
+            Ok(None) => (State::Answered { status, headers, body: Some(body), rest: Bytes::new() }, false),
             Err(failure) => (failed(call, &failure)?, true),
         };
         fetch(call)?.state = state;

@@ -75,6 +75,7 @@ const fn kind(failure: &Failure) -> &'static str {
         Failure::Unreachable { .. } => "unreachable",
         Failure::Timeout(_) | Failure::ConnectTimeout => "timeout",
         Failure::Reset(_) => "reset",
+        Failure::NotRecorded { .. } => "not_recorded",
         Failure::Broken(_) => "broken",
     }
 }

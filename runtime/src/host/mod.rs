@@ -21,6 +21,7 @@ mod kv;
 mod lines;
 mod log;
 mod note;
+mod outbox;
 mod pending;
 mod rpc;
 mod signal;
@@ -349,7 +350,10 @@ fn is_admitted(
     let function = imported.function;
     let effect = Call::of(imported, args, instance, sandbox, context).effect(function);
     // What cannot be taken back does not fit an invocation that may run again.
-    if effect == Effect::External && context.transaction().is_some_and(|transaction| !transaction.may_split()) {
+    if effect == Effect::External
+        && let Some(transaction) = context.transaction()
+        && !(transaction.may_split() || (transaction.has_outbox() && outbox::takes(function)))
+    {
         context.refused = Some(Failure::EffectRefused { module: function.module, name: function.name });
         return false;
     }

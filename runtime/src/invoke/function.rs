@@ -17,9 +17,10 @@ use super::program::Program;
 use crate::config::{AsynchronousConfig, Concurrency, Instance, Isolation, OutsideEffects};
 use crate::host::{FunctionLog, Process};
 use crate::kv::Space;
+use crate::kv::outbox::Outbox;
 use crate::outcome::Failure;
 use crate::schedule::{FunctionId, InFlight, TenantId};
-use crate::txn::{self, contention::Contention};
+use crate::txn::{self, Outside, contention::Contention};
 use crate::upstream::Roots;
 
 /// The functions of one tenant, by name; those that are quarantined lead nowhere.
@@ -97,6 +98,8 @@ pub struct Home {
     pub kv: Option<Space>,
     /// The keys over which its tenant's transactions conflict.
     pub contention: Arc<Contention>,
+    /// Where its transactions leave requests to other servers, if there is something that sends them.
+    pub outbox: Option<Outbox>,
     /// The roots to be believed about servers that it asks; none for the system's.
     pub roots: Option<Arc<Roots>>,
     /// The version before it, as far as this one keeps its limits.
@@ -130,6 +133,7 @@ impl Home {
             budget: None,
             kv: None,
             contention: Arc::default(),
+            outbox: None,
             roots: None,
             before: Before::default(),
         }
@@ -168,6 +172,8 @@ pub struct Function {
     pub asynchronous: Option<AsynchronousConfig>,
     /// What its requests have in common, where each is a transaction.
     pub isolation: Option<txn::Isolation>,
+    /// For how long a request that it has left behind is sent again.
+    pub outbox_age_max: Duration,
     /// The functions that it may call.
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
@@ -203,9 +209,13 @@ impl Function {
     #[must_use]
     pub fn new(loaded: Loaded, home: Home) -> Function {
         let Loaded { template, program, mut process, labels, content_type, streams_body, deadline, cpu_max, .. } = loaded;
-        let Home { tenant, number, version, digest, workers, neighbours, budget, kv, contention, roots, before } = home;
-        let isolation = (loaded.isolation == Isolation::Serializable)
-            .then_some(txn::Isolation { contention, may_split: loaded.effects == OutsideEffects::Split });
+        let Home { tenant, number, version, digest, workers, neighbours, budget, kv, contention, outbox, roots, before } = home;
+        let outside = match loaded.effects {
+            OutsideEffects::Refuse => Outside::Refused,
+            OutsideEffects::Split => Outside::Split,
+            OutsideEffects::Outbox => outbox.map_or(Outside::Refused, Outside::Outbox),
+        };
+        let isolation = (loaded.isolation == Isolation::Serializable).then_some(txn::Isolation { contention, outside });
         if let (Some(upstream), Some(roots)) = (&mut process.upstream, &roots) {
             *upstream = Arc::new(upstream.with_roots(roots));
         }
@@ -229,6 +239,7 @@ impl Function {
             weight: loaded.weight,
             asynchronous: loaded.asynchronous,
             isolation,
+            outbox_age_max: loaded.outbox_age_max,
             neighbours,
             number,
             version,
@@ -238,6 +249,12 @@ impl Function {
             log: before.log.unwrap_or_else(|| Arc::new(FunctionLog::new(loaded.log_lines_per_s_max))),
             retired: AtomicBool::new(false),
         }
+    }
+
+    /// Whether its transactions leave requests to other servers behind.
+    #[must_use]
+    pub fn has_outbox(&self) -> bool {
+        self.isolation.as_ref().is_some_and(|isolation| matches!(isolation.outside, Outside::Outbox(_)))
     }
 
     /// How often it may be among functions that wait for each other. One that keeps its instance cannot be called by what it waits for.

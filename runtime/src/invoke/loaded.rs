@@ -18,7 +18,7 @@ use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
 use crate::config::{
     AsynchronousConfig, BodyMode, CONTENT_TYPE_DEFAULT, Concurrency, DirWrite, EdgeConfig, FunctionConfig, Instance, Isolation,
-    OutsideEffects, Snapshot,
+    OUTBOX_AGE_S, OutsideEffects, Snapshot,
 };
 use crate::host::wasi::{Access, Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
@@ -125,6 +125,7 @@ pub struct Loaded {
     pub(super) asynchronous: Option<AsynchronousConfig>,
     pub(super) isolation: Isolation,
     pub(super) effects: OutsideEffects,
+    pub(super) outbox_age_max: Duration,
     pub(super) deadline: Duration,
     pub(super) cpu_max: Duration,
     pub(super) concurrency: Option<Concurrency>,
@@ -215,6 +216,7 @@ impl Loaded {
             asynchronous: config.asynchronous.clone(),
             isolation: config.isolation,
             effects: config.effects,
+            outbox_age_max: Duration::from_secs(config.outbox_age_max_s.unwrap_or(OUTBOX_AGE_S)),
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
             concurrency: config.concurrency(),

@@ -15,6 +15,7 @@
 
 pub mod count;
 pub mod embedded;
+pub mod outbox;
 pub mod record;
 pub mod records;
 pub mod redis;
@@ -356,9 +357,15 @@ const BUCKET_KEY_BYTES_MAX: usize = BUCKET_BYTES_MAX + 1 + KEY_BYTES_MAX;
 pub struct BucketName(Box<[u8]>);
 
 impl BucketName {
-    /// That name, if it is one.
+    /// That name, if it is one that functions can use.
     #[must_use]
     pub fn new(name: &[u8]) -> Option<BucketName> {
+        BucketName::stored(name).filter(|_| name != outbox::BUCKET)
+    }
+
+    /// That name, if a bucket in a store can have it: also one of the server's own.
+    #[must_use]
+    pub fn stored(name: &[u8]) -> Option<BucketName> {
         let good = (1..=BUCKET_BYTES_MAX).contains(&name.len()) && !name.contains(&0);
         good.then(|| BucketName(name.into()))
     }

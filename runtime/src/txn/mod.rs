@@ -10,7 +10,8 @@
 //! a part of that when the callee has ended well, and is thrown away otherwise.
 //!
 //! * Nothing of an invocation leaves before its commit was made: its reply is held, calls whose reply it does not want begin then, and what it cannot take back
-//!   (requests to other servers, files, sockets) it may not do, unless `effects = "split"` says that these need not happen together with the commit.
+//!   (requests to other servers, files, sockets) it may not do, unless `effects = "split"` says that these need not happen together with the commit. With `effects = "outbox"` requests to
+//!   other servers are a part of the commit ([`outbox`]), and are sent after it.
 //! * What fails is not committed. It may have failed since it has read what never was there at the same time: so its reads are validated before the failure is believed.
 //! * Commits have an id, so that a commit whose answer was lost is asked for again and not made twice.
 //!
@@ -28,6 +29,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::kv::outbox::{self, Outbox};
 use crate::kv::{BucketKey, BucketName, Commit, Entry, KvError, Outcome, Space};
 
 use self::column::{Column, Stale, Versions, View};
@@ -38,8 +40,19 @@ use self::contention::{Contended, Contention, Held, LOCK_TIME_MAX};
 pub struct Isolation {
     /// The keys over which its tenant's conflict.
     pub contention: Arc<Contention>,
-    /// Whether it may do what cannot be taken back, apart from its commit.
-    pub may_split: bool,
+    /// What becomes of what they do outside of the store.
+    pub outside: Outside,
+}
+
+/// What becomes of what cannot be taken back.
+#[derive(Clone, Debug)]
+pub enum Outside {
+    /// It is refused.
+    Refused,
+    /// It happens at once, apart from the commit.
+    Split,
+    /// Requests to other servers are recorded in the commit, and sent after it; all else is refused.
+    Outbox(Outbox),
 }
 
 /// One invocation's reads and writes.
@@ -133,7 +146,13 @@ impl Transaction {
     /// Whether its function may do what cannot be taken back.
     #[must_use]
     pub const fn may_split(&self) -> bool {
-        self.isolation.may_split
+        matches!(self.isolation.outside, Outside::Split)
+    }
+
+    /// Whether requests to other servers are recorded in its commit.
+    #[must_use]
+    pub const fn has_outbox(&self) -> bool {
+        matches!(self.isolation.outside, Outside::Outbox(_))
     }
 
     /// Bytes that it keeps.
@@ -325,7 +344,14 @@ impl Transaction {
 
     fn settled(&self, commit: &Commit, outcome: Result<Outcome, KvError>) -> Settled {
         let settled = match outcome {
-            Ok(Outcome::Committed { .. }) => Settled::Done,
+            Ok(Outcome::Committed { .. }) => {
+                if let Outside::Outbox(outbox) = &self.isolation.outside
+                    && outbox::is_left_by(commit)
+                {
+                    outbox.ring();
+                }
+                Settled::Done
+            }
             Ok(Outcome::Conflict { index, .. }) => match Column::dependence(commit, index) {
                 Some(stale) => self.stale(&stale),
                 None => Settled::Stale,
@@ -344,6 +370,12 @@ impl Transaction {
             lock_held(self).clear();
         }
         Settled::Stale
+    }
+
+    /// What it would commit, if it ended well now.
+    #[cfg(test)]
+    pub(crate) fn would_commit(&self) -> Commit {
+        self.column().commit(true)
     }
 
     fn outermost(&self) -> &Transaction {

@@ -119,7 +119,7 @@ impl Below for Model {
 
 impl Program {
     fn new(number: u64) -> Program {
-        let isolation = Isolation { contention: Arc::default(), may_split: false };
+        let isolation = Isolation { contention: Arc::default(), outside: Outside::Refused };
         Program { number, step: 0, seen: String::new(), outer: Transaction::begin(&isolation), called: None }
     }
 
@@ -287,7 +287,7 @@ fn transactions_at_the_same_time_are_as_one_after_the_other_in_the_order_of_thei
 }
 
 fn transaction() -> Arc<Transaction> {
-    Transaction::begin(&Isolation { contention: Arc::default(), may_split: false })
+    Transaction::begin(&Isolation { contention: Arc::default(), outside: Outside::Refused })
 }
 
 fn put(number: u64, value: &str) -> Commit {

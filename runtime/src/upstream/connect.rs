@@ -92,6 +92,14 @@ pub enum Failure {
     /// The server has given the request up.
     #[error("the server has reset the stream: {0}")]
     Reset(h2::Reason),
+    /// It cannot be recorded, to be sent after the commit of its transaction.
+    #[error("a request of {bytes} bytes cannot be recorded: {why}")]
+    NotRecorded {
+        /// How large it is.
+        bytes: usize,
+        /// Why.
+        why: String,
+    },
     /// The connection broke, or it is not HTTP that comes.
     #[error("{0}")]
     Broken(String),

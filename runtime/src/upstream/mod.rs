@@ -14,6 +14,7 @@ mod names;
 mod origin;
 mod pattern;
 mod policy;
+pub mod posted;
 mod special;
 
 use std::cell::RefCell;

@@ -133,7 +133,7 @@ async fn bucket_items(
 }
 
 /// The next keys, at most so many.
-async fn page(
+pub(super) async fn page(
     space: &Space,
     bucket: &BucketName,
     prefix: &[u8],

@@ -17,6 +17,7 @@ mod function;
 mod http;
 mod items;
 pub mod keeper;
+mod outbox;
 pub mod request;
 mod runner;
 mod store;

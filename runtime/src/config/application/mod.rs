@@ -31,7 +31,7 @@ pub const BUILT_FOLDER: &str = ".sledge";
 const LOCAL: &str = "local";
 
 /// Settings that an application decides for its functions, or does not have.
-const DECIDED: [&str; 17] = [
+const DECIDED: [&str; 18] = [
     "name",
     "path",
     "build",
@@ -45,6 +45,7 @@ const DECIDED: [&str; 17] = [
     "asynchronous",
     "isolation",
     "effects",
+    "outbox_age_max_s",
     "body",
     "init",
     "tenant",

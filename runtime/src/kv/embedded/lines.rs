@@ -114,7 +114,7 @@ fn take(line: Line, contents: &mut Contents, floor: &mut u64) -> Result<(), Stri
         (None, Some(base64)) => BASE64.decode(base64).map_err(|error| format!("{name}_base64: {error}")),
         _ => Err(format!("needs either `{name}` or `{name}_base64`")),
     };
-    let bucket = BucketName::new(&bytes(bucket, bucket_base64, "bucket")?).ok_or("`bucket` is no name of one")?;
+    let bucket = BucketName::stored(&bytes(bucket, bucket_base64, "bucket")?).ok_or("`bucket` is no name of one")?;
     let key = bucket.key(&bytes(key, key_base64, "key")?).map_err(|error| error.to_string())?;
     let value = BASE64.decode(value).map_err(|error| format!("value: {error}"))?;
     content.entries.insert(key, Entry { version, value: value.into() });

@@ -7,8 +7,8 @@
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
 //!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`pins`]: the versions of functions that they call, `pinning`: how these are
-//!   found and kept; `steer`: pauses and restarts; `moving`: executions that go on with what is served now; `removal`: of those that have ended; `quota`: the bytes that they take up;
-//!   [`timetable`]: what schedules start; `counts`: for the metrics.
+//!   found and kept; `steer`: pauses and restarts; `moving`: executions that go on with what is served now; `removal`: of those that have ended; `quota`: the bytes that they take up; `outbox`: starts what
+//!   functions have left behind; [`timetable`]: what schedules start; `counts`: for the metrics.
 //! - Where servers share a store in Redis, one of them owns the executions: `owner` (which one, and for how long), `term` (what that means for all of the above), `forward` (the others ask it).
 //!
 //! What holds:
@@ -23,6 +23,7 @@ mod gate;
 pub mod journal;
 mod live;
 mod moving;
+mod outbox;
 mod owner;
 mod pinning;
 pub mod pins;
@@ -58,8 +59,10 @@ use self::term::Term;
 use self::timetable::Scheduled;
 use super::express::Named;
 use super::keeper::Keeper;
+use super::outbox::OF_OUTBOX;
 use super::{OF_FUNCTION, Reach, Runner, Workflow};
 use crate::blocking;
+use crate::kv::outbox::Bell;
 use crate::kv::{KvError, Lease, Records, Space, Store};
 
 /// Messages that wait for the thread; those that come then wait for room.
@@ -101,6 +104,8 @@ struct Shared {
     lease: Option<Lease>,
     /// Whether a client has asked for anything.
     was_asked: AtomicBool,
+    /// Rings when functions have left requests behind.
+    bell: Arc<Bell>,
 }
 
 /// An execution that has begun.
@@ -263,6 +268,7 @@ impl Executions {
             keeper,
             lease,
             was_asked,
+            bell: Arc::default(),
         }))
     }
 
@@ -305,6 +311,9 @@ impl Executions {
         if let Some(function) = name.strip_prefix(OF_FUNCTION) {
             return self.of_function(tenant, function);
         }
+        if let Some(function) = name.strip_prefix(OF_OUTBOX) {
+            return self.of_outbox(tenant, function);
+        }
         self.tenants().get(tenant)?.workflows.find(name)
     }
 
@@ -330,9 +339,15 @@ impl Executions {
     pub async fn run<R: Runner + 'static>(&self, runner: R, places: usize, stopped: watch::Receiver<bool>) {
         let receiver = self.0.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(receiver) = receiver else { return };
-        match self.0.lease.clone() {
-            Some(lease) => owner::run(self.clone(), lease, runner, places, receiver, stopped).await,
-            None => core::run(self.clone(), runner, places, receiver, stopped, Term::for_ever()).await,
+        let run = async {
+            match self.0.lease.clone() {
+                Some(lease) => owner::run(self.clone(), lease, runner, places, receiver, stopped).await,
+                None => core::run(self.clone(), runner, places, receiver, stopped, Term::for_ever()).await,
+            }
+        };
+        tokio::select! {
+            () = run => {}
+            () = outbox::keep(self.clone()) => {}
         }
     }
 
@@ -340,7 +355,7 @@ impl Executions {
     fn is_wanted(&self) -> bool {
         let has_durable = |reach: &Reach| {
             reach.workflows.all().iter().any(|workflow| workflow.is_durable())
-                || reach.functions.any(|function| function.asynchronous.is_some())
+                || reach.functions.any(|function| function.asynchronous.is_some() || function.has_outbox())
         };
         // Relaxed: a flag that orders nothing else.
         self.0.was_asked.load(Ordering::Relaxed)

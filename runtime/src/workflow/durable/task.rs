@@ -21,11 +21,11 @@ use crate::config::Instance;
 use crate::invoke::function::Function;
 use crate::kv::{self, Commit, KvError};
 use crate::outcome;
-use crate::txn::{Isolation, Settled, Transaction};
+use crate::txn::{Isolation, Outside, Settled, Transaction};
 use crate::workflow::failure::{failed, of_function, of_store};
 use crate::workflow::function::{Asked, Call, replied};
 use crate::workflow::items::{Results, Unread};
-use crate::workflow::{Runner, Workflow, express, http, items, store};
+use crate::workflow::{Runner, Workflow, express, http, items, outbox, store};
 
 /// How often a task runs again since what it has read was changed.
 pub(super) const STALE_MAX: u32 = 1_000;
@@ -200,6 +200,9 @@ async fn request<R: Runner + 'static>(
 ) -> Result<Value, Failure> {
     let Some(_place) = core.unless_stopping(core.place(workflow)).await else { return stopping() };
     let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
+    if workflow.is_outbox() {
+        return outbox::deliver(workflow.upstream.as_ref(), &start.input, deadline).await;
+    }
     let name = task_name(execution, start.task);
     http::carry_out(workflow.upstream.as_ref(), &start.resource, &start.input, Some(&name), deadline).await
 }
@@ -217,7 +220,7 @@ fn transaction(workflow: &Workflow, function: &Function, name: &str) -> Option<A
         return None;
     }
     // Requests to other servers are made again where the task is.
-    let default = || Isolation { contention: Arc::clone(&workflow.reach.contention), may_split: true };
+    let default = || Isolation { contention: Arc::clone(&workflow.reach.contention), outside: Outside::Split };
     Some(Transaction::begin_repeatable(&function.isolation.clone().unwrap_or_else(default), name))
 }
 
@@ -236,7 +239,8 @@ async fn key_value<R: Runner + 'static>(
         Ok(space) => space,
         Err(failure) => return Err(failure).into(),
     };
-    let transaction = Transaction::begin(&Isolation { contention: Arc::clone(&workflow.reach.contention), may_split: true });
+    let transaction =
+        Transaction::begin(&Isolation { contention: Arc::clone(&workflow.reach.contention), outside: Outside::Split });
     let mut back_off = BACK_OFF_MIN;
     loop {
         match operate(space, &transaction, &asked).await {
@@ -259,7 +263,7 @@ async fn dataset<R: Runner + 'static>(core: &Core<R>, workflow: &Workflow, start
         Err(failure) => return Err(failure).into(),
     };
     if start.purpose == Purpose::Write {
-        let isolation = Isolation { contention: Arc::clone(&workflow.reach.contention), may_split: true };
+        let isolation = Isolation { contention: Arc::clone(&workflow.reach.contention), outside: Outside::Split };
         let transaction = Transaction::begin(&isolation);
         let made = Results::of(&start.input).and_then(|results| {
             transaction.make(&results.commit)?;

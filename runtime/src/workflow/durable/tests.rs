@@ -4,6 +4,7 @@ mod crashes;
 mod datasets;
 mod life;
 mod moves;
+mod outbox;
 mod pins;
 mod queues;
 mod quota;

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use awsm_abi::types::ValType::I32;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Body as _;
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TE};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
@@ -26,11 +28,13 @@ use super::outgoing_request::{OutgoingRequest, has_good_port};
 use super::sending::Sending;
 use crate::host::Effect::{External, Safe};
 use crate::host::canonical::{Look, Own, Resource, Subject, Typed, canonical, number};
-use crate::host::fetch::{Answered, Exchange, Share, WAIT_TIME_MAX, begin, share};
+use crate::host::fetch::{Exchange, Exchanged, Share, WAIT_TIME_MAX, begin, share};
 use crate::host::fetch_span::ClientSpan;
+use crate::host::outbox::Recorder;
 use crate::host::wasi2::streams::subscribe;
-use crate::host::{Call, Flat, HostFunction, Stop};
-use crate::upstream::RequestBody;
+use crate::host::{Call, Flat, HostFunction, Stop, fetch};
+use crate::upstream::posted::POSTED_BYTES_MAX;
+use crate::upstream::{Failure, RequestBody};
 
 /// Module name of the one function that makes requests.
 const HANDLER: &str = "wasi:http/outgoing-handler@0.2";
@@ -58,7 +62,7 @@ enum State {
     /// On its way.
     Sent(Exchange),
     /// There is a response, or there is none.
-    Came(Box<Answered>),
+    Came(Box<Exchanged>),
     /// It was given away.
     Taken,
 }
@@ -214,12 +218,41 @@ pub(in crate::host) fn send(
     if [Method::POST, Method::PUT, Method::PATCH].contains(request.method()) && request.body().is_end_stream() {
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
+    let piece_time = time_of(options.between_bytes);
+    if let Some(recorder) = Recorder::of(call) {
+        let exchange = record(call, recorder, request, time_of(options.first_byte));
+        return Ok(Ok((exchange, Sent { piece_time, body, request_bytes, share: Some(share) })));
+    }
     call.context.name_request(&mut request);
     let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
     let connect = options.connect.map(Duration::from_nanos);
     let exchange = begin(upstream, request, time_of(options.first_byte), connect, span);
-    let piece_time = time_of(options.between_bytes);
     Ok(Ok((exchange, Sent { piece_time, body, request_bytes, share: Some(share) })))
+}
+
+/// Records a request when its body is complete, to be sent after the commit: at once if it is, otherwise while the component writes it. It is recorded when it is acknowledged.
+fn record(call: &Call<'_>, recorder: Recorder, request: Request<RequestBody>, time: Duration) -> Exchange {
+    let (mut head, body) = request.into_parts();
+    // The server that sends it says how long it is.
+    head.headers.remove(CONTENT_LENGTH);
+    if let Some(trace) = call.context.trace() {
+        trace.context().inject(&mut head.headers);
+    }
+    let recorded = async move {
+        let body = tokio::time::timeout(time, Limited::new(body, POSTED_BYTES_MAX).collect()).await;
+        let body = body.map_err(|_| Failure::Timeout("the body of the request"))?.map_err(|error| {
+            match error.is::<LengthLimitError>() {
+                true => Failure::NotRecorded { bytes: POSTED_BYTES_MAX + 1, why: error.to_string() },
+                false => Failure::Broken(error.to_string()),
+            }
+        })?;
+        recorder.record(Request::from_parts(head, body.to_bytes())).map(|response| response.map(|()| None))
+    };
+    let mut recorded = Box::pin(recorded);
+    match (&mut recorded).now_or_never() {
+        Some(acknowledged) => Box::pin(std::future::ready(acknowledged)),
+        None => fetch::on_its_way(recorded),
+    }
 }
 
 /// `handle(request: outgoing-request, options: option<request-options>) -> result<future-incoming-response, error-code>`

@@ -143,6 +143,7 @@ impl From<&Failure> for ErrorCode {
             Failure::Unreachable { cause: Cause::Other, .. } => ErrorCode::DestinationUnavailable,
             Failure::ConnectTimeout => ErrorCode::ConnectionTimeout,
             Failure::Timeout(_) => ErrorCode::ConnectionReadTimeout,
+            Failure::NotRecorded { bytes, .. } => ErrorCode::HttpRequestBodySize(*bytes as u64),
             Failure::Reset(_) | Failure::Broken(_) => ErrorCode::HttpProtocolError,
         }
     }

@@ -105,8 +105,9 @@ impl State {
 
 impl Arriving {
     /// Of a response. `share` says that its request is under way.
-    pub(in crate::host) fn new(incoming: Incoming, piece_time: Duration, share: Option<Arc<Share>>) -> Arriving {
-        Arriving::of(Coming::Server(incoming), Some(piece_time), share)
+    pub(in crate::host) fn new(incoming: Option<Incoming>, piece_time: Duration, share: Option<Arc<Share>>) -> Arriving {
+        let share = share.filter(|_| incoming.is_some());
+        Arriving::of(incoming.map(Coming::Server), Some(piece_time), share)
     }
 
     /// What the component itself writes.
@@ -120,12 +121,12 @@ impl Arriving {
                 Sending::of(stream?, None)
             }
         };
-        Some(Arriving::of(Coming::Component(sending), None, None))
+        Some(Arriving::of(Some(Coming::Component(sending)), None, None))
     }
 
-    fn of(coming: Coming, piece_time: Option<Duration>, share: Option<Arc<Share>>) -> Arriving {
+    fn of(coming: Option<Coming>, piece_time: Option<Duration>, share: Option<Arc<Share>>) -> Arriving {
         let state = State {
-            coming: Some(coming),
+            coming,
             piece: Bytes::new(),
             trailers: HeaderMap::new(),
             failed: None,

@@ -11,7 +11,7 @@ use super::message::{Request, Response, served_head};
 use super::written::Written;
 use crate::host::Effect::{External, Head, Reply, Stream};
 use crate::host::canonical::{Own, canonical};
-use crate::host::fetch::Answered;
+use crate::host::fetch::Exchanged;
 use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::http::ErrorCode;
 use crate::host::wasi2::http::client::{self, Sent};
@@ -82,7 +82,7 @@ fn send(call: &mut Call<'_>) -> Result<Flat, Stop> {
 }
 
 /// Another server has answered, or has not.
-fn answered_by(call: &mut Call<'_>, written: &Written, sent: Sent, answered: Answered) -> Result<Flat, Stop> {
+fn answered_by(call: &mut Call<'_>, written: &Written, sent: Sent, answered: Exchanged) -> Result<Flat, Stop> {
     match answered {
         Ok(response) => {
             let (head, body) = response.into_parts();
