@@ -151,8 +151,8 @@ fn functions_of_the_command_line_ask_hosts_by_its_option() {
     server.stop();
 }
 
-/// A command that sends 3 MiB to that address, in pieces of 4 KiB, once the request is on its way, and fails unless it is answered with 200.
-fn sending(address: SocketAddr) -> String {
+/// A command that sends so many pieces of 4 KiB to that address, once the request is on its way, and fails unless it is answered with that status.
+pub(crate) fn sending(address: SocketAddr, pieces: usize, status: u16) -> String {
     let authority = address.to_string();
     let length = authority.len();
     format!(
@@ -189,7 +189,7 @@ fn sending(address: SocketAddr) -> String {
             (call $handle (local.get $request) (i32.const 0) (i32.const 0) (i32.const 64))
             (call $succeed (i32.const 64))
             (local.set $future (i32.load (i32.const 72)))
-            (local.set $left (i32.const 768))
+            (local.set $left (i32.const {pieces}))
             (loop $more
               (call $put (local.get $stream) (i32.const 4096) (i32.const 4096) (i32.const 16))
               (call $succeed (i32.const 16))
@@ -202,7 +202,7 @@ fn sending(address: SocketAddr) -> String {
             (call $get (local.get $future) (i32.const 64))
             (call $succeed (i32.const 72))
             (call $succeed (i32.const 80))
-            (i32.ne (call $status (i32.load (i32.const 88))) (i32.const 200))))"#
+            (i32.ne (call $status (i32.load (i32.const 88))) (i32.const {status}))))"#
     )
 }
 
@@ -224,7 +224,7 @@ fn what_a_command_sends_goes_out_while_it_writes() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
     });
     let world = "import wasi:http/types@V; import wasi:http/outgoing-handler@V; export wasi:cli/run@V;";
-    let component = encoded::component("sending", WASI2, world, &sending(address), StringEncoding::UTF8);
+    let component = encoded::component("sending", WASI2, world, &sending(address, SENT / 4_096, 200), StringEncoding::UTF8);
     let options = ["run", "-O", "0", "--timeout", "20", "--http-host", &address.to_string()];
     let done = process::run(sledge_command(&options).arg(component), b"", TIME_MAX);
     assert_eq!(done.code(), 0, "{}", done.stderr);

@@ -61,6 +61,7 @@ mod metrics;
 mod names;
 mod network;
 mod operations;
+mod outbox;
 mod packaging;
 mod pending;
 mod phases;

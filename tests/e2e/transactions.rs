@@ -19,7 +19,7 @@ use std::time::Duration;
 const ACCOUNTS: usize = 8;
 const START: i64 = 1_000;
 
-fn function(name: &str, more: Value) -> Value {
+pub(crate) fn function(name: &str, more: Value) -> Value {
     let mut entry = entry_with(name, "transaction.c", &json!({ "isolation": "serializable", "deadline_ms": 60_000 }));
     for (key, value) in more.as_object().expect("an object") {
         entry[key] = value.clone();
@@ -32,7 +32,7 @@ fn functions() -> [Value; 2] {
     [function("t", json!({})), entry_with("plain", "transaction.c", &json!({}))]
 }
 
-fn on_every_store(test: impl Fn(&Value)) {
+pub(crate) fn on_every_store(test: impl Fn(&Value)) {
     let folder = tempfile::tempdir().expect("a folder");
     let redis = Redis::start();
     for kv in [json!("memory"), json!(folder.path().join("kv.redb")), json!(redis.url())] {
@@ -451,11 +451,24 @@ fn settings_that_do_not_go_together_are_refused() {
         (done.code(), done.stderr)
     };
     assert_eq!(check(json!({ "isolation": "serializable", "effects": "split" }), Some("memory")).0, 0);
+    let outbox = json!({ "isolation": "serializable", "effects": "outbox", "outbox_age_max_s": 60 });
+    assert_eq!(check(outbox, Some("memory")).0, 0);
     for (more, kv, words) in [
         (json!({ "isolation": "serializable" }), None, "functions[0].isolation: there is no key-value store"),
         (json!({ "isolation": "serializable", "body": "stream" }), Some("memory"), "leave `body = \"stream\"` out"),
         (json!({ "isolation": "serializable", "instance": "application" }), Some("memory"), "leave `instance` out"),
         (json!({ "effects": "split" }), Some("memory"), "functions[0].effects: nothing is split"),
+        (json!({ "effects": "outbox" }), Some("memory"), "functions[0].effects: there is no commit to record requests in"),
+        (
+            json!({ "isolation": "serializable", "outbox_age_max_s": 5 }),
+            Some("memory"),
+            "functions[0].outbox_age_max_s: there is no outbox",
+        ),
+        (
+            json!({ "isolation": "serializable", "effects": "outbox", "outbox_age_max_s": 0 }),
+            Some("memory"),
+            "functions[0].outbox_age_max_s",
+        ),
         (json!({ "isolation": "snapshot" }), Some("memory"), "expected `none` or `serializable`"),
     ] {
         let (code, stderr) = check(more.clone(), kv);

@@ -173,6 +173,19 @@ static void carry_out(const char *word, const char *name, const char *given) {
         tell("sent", sledge_send(name, length, text, lines_of(text)));
     } else if (strcmp(word, "fetch") == 0) {
         printf("fetch %d\n", sledge_fetch_send("GET", 3, name, length, NULL, 0, NULL, 0, NULL) >= 0);
+    } else if (strcmp(word, "post") == 0) {
+        // `post URL BODY`: the status, and whether the request was recorded.
+        const int32_t request = sledge_fetch_send("POST", 4, name, length, NULL, 0, text, strlen(text), NULL);
+        if (request < 0) {
+            printf("error %d\n", -request);
+            return;
+        }
+        const int32_t status = sledge_fetch_status(request), rows = sledge_fetch_headers(request, value, sizeof value);
+        bool is_recorded = false;
+        for (int32_t at = 0; at + 13 <= rows; at++) {
+            is_recorded = is_recorded || memcmp(value + at, "sledge-outbox", 13) == 0;
+        }
+        printf("posted %d %s %d\n", status, is_recorded ? "recorded" : "sent", sledge_fetch_read(request, value, sizeof value));
     } else if (strcmp(word, "body") == 0) {
         // The rest of the line is not looked at.
         printf("body\n");
