@@ -200,7 +200,7 @@ pairs: setup ## the in-process request beside that of a commit, in alternated pa
 	@test -n "$(BASE)" || { echo "make pairs BASE=COMMIT; COMMIT is what this checkout is compared with"; exit 1; }
 	@CARGO=$(CARGO) TARGET=$(target) scripts/pairs $(BASE)
 
-mutants: setup ## change the code in small ways and see whether a test fails; PARTS="schedule invoke kv heads deploy pools"
+mutants: setup ## change the code in small ways and see whether a test fails; PARTS="schedule invoke kv txn heads deploy pools"
 	@CARGO=$(CARGO) TARGET=$(target) $(if $(PARTS),PARTS="$(PARTS)") scripts/mutants
 
 promises: programs ## every numeric target beside what was measured; GROUP=first-light for one group; WASMTIME=yes for those beside wasmtime

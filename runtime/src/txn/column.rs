@@ -17,6 +17,8 @@ use bytes::Bytes;
 
 use crate::kv::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Entry, KvError, Outcome, sum};
 
+use super::mutants::{self, Mutant};
+
 /// What every provisional version has, and none of a store.
 const PROVISIONAL: u64 = 1 << 63;
 
@@ -170,7 +172,8 @@ impl Column {
 
     /// The keys that have to be [learnt](Column::learn) before the commit is [made](Column::make). `wants_sum`: whether it is asked what additions come to.
     pub fn needs<'c>(&'c self, commit: &'c Commit, wants_sum: bool) -> impl Iterator<Item = &'c BucketKey> {
-        let added = commit.changes.iter().filter(move |(_, change)| wants_sum && matches!(change, Change::Add(_)));
+        let reads = (wants_sum && !mutants::is(Mutant::SumIsBlind)) || mutants::is(Mutant::AddIsRead);
+        let added = commit.changes.iter().filter(move |(_, change)| reads && matches!(change, Change::Add(_)));
         let keys = commit.expected.iter().map(|(key, _)| key).chain(added.map(|(key, _)| key));
         keys.filter(|key| self.view(key) == View::Below)
     }
@@ -234,7 +237,9 @@ impl Column {
     /// What it becomes in the store, when all is well: the versions that were read are expected, and everything that was written is changed.
     #[must_use]
     pub fn commit(&self, with_writes: bool) -> Commit {
-        let expected = self.reads.iter().map(|(key, entry)| (key.clone(), version(entry.as_ref()))).collect();
+        let is_expected = |key: &BucketKey| !mutants::is(Mutant::LostRead) || !self.writes.contains_key(key);
+        let reads = self.reads.iter().filter(|(key, _)| is_expected(key));
+        let expected = reads.map(|(key, entry)| (key.clone(), version(entry.as_ref()))).collect();
         let change = |write: &Write| match write {
             Write::Value(Some(value), _) => Change::Put(value.clone()),
             Write::Value(None, _) => Change::Delete,
@@ -260,6 +265,9 @@ impl Column {
     pub fn absorb(&mut self, part: &Column, listed: &HashMap<BucketName, u64>) -> Result<Result<(), Stale>, KvError> {
         if let Some(stale) = part.stale() {
             return Ok(Err(stale.clone()));
+        }
+        if mutants::is(Mutant::AbsorbUnchecked) {
+            return self.make(&Commit::new(Vec::new(), part.commit(true).changes)).map(|_| Ok(()));
         }
         if let Some((key, _)) = part.reads.iter().find(|(key, entry)| self.seen_version(key) != version(entry.as_ref())) {
             return Ok(Err(Stale::Key(key.clone())));

@@ -19,6 +19,7 @@
 
 pub mod column;
 pub mod contention;
+mod mutants;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ use crate::kv::{BucketKey, BucketName, Commit, Entry, KvError, Outcome, Space};
 
 use self::column::{Column, Stale, Versions, View};
 use self::contention::{Contended, Contention, Held, LOCK_TIME_MAX};
+use self::mutants::Mutant;
 
 /// What transactions of a function have in common.
 #[derive(Clone, Debug)]
@@ -288,11 +290,15 @@ impl Transaction {
             return self.stale(&stale);
         }
         let column = self.column();
-        if column.is_empty() {
+        if column.is_empty() || (!ended_well && mutants::is(Mutant::TrapUnvalidated)) {
             return Settled::Done;
         }
         let mut commit = column.commit(ended_well);
         drop(column);
+        if mutants::is(Mutant::LocksDecide) {
+            let held = lock_held(self);
+            commit.expected.retain(|(key, _)| !held.iter().any(|(locked, _)| locked == key));
+        }
         match space {
             Some(Space::Embedded(space)) if commit.changes.is_empty() => {
                 let outcome = space.check(&commit);

@@ -3,8 +3,12 @@
 //! Commits have versions, and these are an order. So what a history has to be is known without a search: run again in the order of their versions, one after the other, on a
 //! plain map, the same transactions read the same and leave the same.
 
+mod histories;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+
+use futures_util::FutureExt as _;
 
 use super::*;
 use crate::kv::{Change, sum};
@@ -30,6 +34,10 @@ enum Step {
     List,
     /// What follows until the next one is done by a function that it calls, which fails if that is odd.
     Call(u64),
+    /// Two functions that it calls at the same time add one to the same number, which each of them reads.
+    Both(u64),
+    /// It fails.
+    Trap,
     End,
 }
 
@@ -99,6 +107,10 @@ struct Program {
     outer: Arc<Transaction>,
     /// A function that it has called, and whether that fails.
     called: Option<(Arc<Transaction>, bool)>,
+    /// Whether it has failed.
+    failed: bool,
+    /// What is wrong with what it has seen.
+    wrong: Option<String>,
 }
 
 /// Where its reads come from when the transaction does not know.
@@ -119,8 +131,19 @@ impl Below for Model {
 
 impl Program {
     fn new(number: u64) -> Program {
-        let isolation = Isolation { contention: Arc::default(), outside: Outside::Refused };
-        Program { number, step: 0, seen: String::new(), outer: Transaction::begin(&isolation), called: None }
+        Program::among(number, &Arc::default())
+    }
+
+    /// One beside others that conflict over the same keys.
+    fn among(number: u64, contention: &Arc<Contention>) -> Program {
+        let isolation = Isolation { contention: Arc::clone(contention), outside: Outside::Refused };
+        let outer = Transaction::begin(&isolation);
+        Program { number, step: 0, seen: String::new(), outer, called: None, failed: false, wrong: None }
+    }
+
+    /// Whether all that it does is to add to numbers without asking for the sums.
+    const fn only_adds(&self) -> bool {
+        self.number.is_multiple_of(5)
     }
 
     /// Which values it has seen, but for versions: these differ between a run beside others and one alone.
@@ -131,8 +154,9 @@ impl Program {
         let mixed = random.u64(..) ^ self.seen.bytes().fold(0, |mix: u64, byte| mix.wrapping_mul(31).wrapping_add(byte.into()));
         let mut random = fastrand::Rng::with_seed(mixed);
         let key = random.u64(..KEYS);
-        match random.u64(..10) {
+        match random.u64(..12) {
             _ if self.step >= STEPS => Step::End,
+            _ if self.only_adds() => Step::Add(key, 1),
             0 | 1 => Step::Get(key),
             2 => Step::Put(key),
             3 => Step::Delete(key),
@@ -140,6 +164,8 @@ impl Program {
             5 => Step::Sum(key, random.i64(1..5)),
             6 | 7 => Step::Swap(key),
             8 => Step::List,
+            9 => Step::Both(key),
+            10 if self.step > 2 && random.bool() => Step::Trap,
             _ => Step::Call(random.u64(..2)),
         }
     }
@@ -149,17 +175,41 @@ impl Program {
     }
 
     fn read(&mut self, key: &BucketKey, below: &impl Below) -> Option<Entry> {
-        let inner = self.inner();
-        let known = inner.read(key).unwrap();
-        known.unwrap_or_else(|| inner.learn(key, below.entry(key)).unwrap())
+        read_in(&self.inner(), key, below)
     }
 
     fn make(&mut self, commit: &Commit, wants_sum: bool, below: &impl Below) -> Outcome {
         let inner = self.inner();
         for key in inner.needs(commit, wants_sum).unwrap() {
+            turn(&inner, &key);
             inner.learn(&key, below.entry(&key)).unwrap();
         }
         inner.make(commit).unwrap()
+    }
+
+    /// Two callees read a number, then each makes it larger by one. The one that ends later has seen what is not there any more, and runs again.
+    fn both(&mut self, key: &BucketKey, below: &impl Below) {
+        self.return_to_caller();
+        let before = number_of(self.read(key, below).as_ref());
+        let bump = |callee: &Transaction, seen: i64| {
+            let put = Change::Put(Bytes::from((seen + 1).to_string()));
+            callee.make(&Commit::new(Vec::new(), vec![(key.clone(), put)])).unwrap();
+        };
+        let callees = [Transaction::join(&self.outer), Transaction::join(&self.outer)];
+        let seen = callees.each_ref().map(|callee| number_of(read_in(callee, key, below).as_ref()));
+        callees.iter().zip(seen).for_each(|(callee, seen)| bump(callee, seen));
+        assert!(matches!(callees[0].settle(true, None), Settled::Done));
+        if matches!(callees[1].settle(true, None), Settled::Stale) {
+            let again = Transaction::join(&self.outer);
+            bump(&again, number_of(read_in(&again, key, below).as_ref()));
+            assert!(matches!(again.settle(true, None), Settled::Done));
+        }
+        let after = number_of(self.read(key, below).as_ref());
+        // What a stale caller's callees have written is dropped: it runs again.
+        if after != before + 2 && self.outer.column().stale().is_none() {
+            self.wrong = Some(format!("{before} and two are {after}: one of both callees is lost"));
+        }
+        _ = write!(self.seen, "{after};");
     }
 
     /// The called function has ended.
@@ -218,6 +268,12 @@ impl Program {
                 self.return_to_caller();
                 self.called = Some((Transaction::join(&self.outer), fails == 1));
             }
+            Step::Both(number) => self.both(&key(number), below),
+            Step::Trap => {
+                self.failed = true;
+                self.return_to_caller();
+                return false;
+            }
             Step::End => {
                 self.return_to_caller();
                 return false;
@@ -225,6 +281,27 @@ impl Program {
         }
         true
     }
+}
+
+/// What a transaction sees under a key.
+fn read_in(transaction: &Transaction, key: &BucketKey, below: &impl Below) -> Option<Entry> {
+    let known = transaction.read(key).unwrap();
+    known.unwrap_or_else(|| {
+        turn(transaction, key);
+        transaction.learn(key, below.entry(key)).unwrap()
+    })
+}
+
+/// Waits for its turn over a key, if there are turns and it is its turn; otherwise goes on without, as after [`LOCK_TIME_MAX`].
+fn turn(transaction: &Transaction, key: &BucketKey) {
+    let contended = transaction.contended(std::iter::once(key));
+    if !contended.is_empty() {
+        _ = transaction.take_turns(contended).now_or_never();
+    }
+}
+
+fn number_of(entry: Option<&Entry>) -> i64 {
+    entry.map_or(0, |entry| std::str::from_utf8(&entry.value).unwrap().parse().unwrap())
 }
 
 /// What a transaction that was made has seen, and its place among the others.
@@ -248,10 +325,11 @@ fn together(seed: u64) -> (Vec<Made>, Model) {
             continue;
         }
         let program = programs.swap_remove(index);
-        let settled = match program.outer.settle(true, None) {
+        let ended_well = !program.failed;
+        let settled = match program.outer.settle(ended_well, None) {
             // The model is no space: what would be sent there is asked for.
             Settled::Done => {
-                let commit = program.outer.column().commit(true);
+                let commit = program.outer.column().commit(ended_well);
                 let outcome = store.commit(&commit);
                 program.outer.settled(&commit, outcome)
             }
@@ -279,7 +357,7 @@ fn transactions_at_the_same_time_are_as_one_after_the_other_in_the_order_of_thei
             let mut program = Program::new(*number);
             while program.go(&plain) {}
             assert_eq!(program.seen, *seen, "seed {seed}: transaction {number} has seen what never was");
-            let commit = program.outer.column().commit(true);
+            let commit = program.outer.column().commit(!program.failed);
             assert!(matches!(plain.commit(&commit), Ok(Outcome::Committed { .. })), "seed {seed}: alone");
         }
         assert_eq!(plain.values(), store.values(), "seed {seed}: they have left something else");
