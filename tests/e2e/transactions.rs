@@ -1,5 +1,6 @@
 //! `isolation = "serializable"`: each request is one transaction of the key-value store, on every store, also where others, failures, broken connections and kills are in its way.
 
+use crate::encoded::{self, WASI2};
 use crate::kv::{Redis, ask, server};
 use crate::{assert_failure, entry_with, eventually};
 use rustix::process::Signal;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
+use wit_component::StringEncoding;
 
 const ACCOUNTS: usize = 8;
 const START: i64 = 1_000;
@@ -434,6 +436,108 @@ fn a_kill_leaves_whole_transactions() {
     let server = server(&kv, &functions());
     let total = START * ACCOUNTS as i64;
     assert_eq!(ask(&server.client(), "/t", &format!("total {ACCOUNTS} 0")), [format!("total {total}")]);
+    server.stop();
+}
+
+/// A component that says what its response is, writes a part of the body, and fails if the path ends with `1`; otherwise it writes as many pieces of 4 KiB as the last digit says.
+const HELD: &str = r#"(module
+    (import "wasi:http/types@V" "[method]incoming-request.path-with-query" (func $path (param i32 i32)))
+    (import "wasi:http/types@V" "[constructor]fields" (func $fields (result i32)))
+    (import "wasi:http/types@V" "[constructor]outgoing-response" (func $response (param i32) (result i32)))
+    (import "wasi:http/types@V" "[method]outgoing-response.body" (func $body (param i32 i32)))
+    (import "wasi:http/types@V" "[method]outgoing-body.write" (func $write (param i32 i32)))
+    (import "wasi:http/types@V" "[static]outgoing-body.finish" (func $finish (param i32 i32 i32 i32)))
+    (import "wasi:http/types@V" "[static]response-outparam.set" (func $set (param i32 i32 i32 i32 i64 i32 i32 i32 i32)))
+    (import "wasi:io/streams@V" "[method]output-stream.blocking-write-and-flush" (func $put (param i32 i32 i32 i32)))
+    (import "wasi:io/streams@V" "[resource-drop]output-stream" (func $drop (param i32)))
+    (memory (export "memory") 2)
+    (data (i32.const 1024) "first")
+    (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 8192))
+    (func (export "wasi:http/incoming-handler@V#handle") (param $request i32) (param $out i32)
+        (local $response i32) (local $body i32) (local $stream i32) (local $digit i32)
+        (call $path (local.get $request) (i32.const 16))
+        (local.set $digit
+            (i32.and (i32.load8_u (i32.sub (i32.add (i32.load (i32.const 20)) (i32.load (i32.const 24))) (i32.const 1))) (i32.const 15)))
+        (local.set $response (call $response (call $fields)))
+        (call $body (local.get $response) (i32.const 32))
+        (local.set $body (i32.load (i32.const 36)))
+        (call $write (local.get $body) (i32.const 32))
+        (local.set $stream (i32.load (i32.const 36)))
+        (call $set (local.get $out) (i32.const 0) (local.get $response) (i32.const 0) (i64.const 0) (i32.const 0) (i32.const 0)
+            (i32.const 0) (i32.const 0))
+        (call $put (local.get $stream) (i32.const 1024) (i32.const 5) (i32.const 48))
+        (if (i32.eq (local.get $digit) (i32.const 1)) (then unreachable))
+        (loop $more
+            (if (local.get $digit) (then
+                (call $put (local.get $stream) (i32.const 8192) (i32.const 4096) (i32.const 48))
+                (local.set $digit (i32.sub (local.get $digit) (i32.const 1)))
+                (br $more))))
+        (call $drop (local.get $stream))
+        (call $finish (local.get $body) (i32.const 0) (i32.const 0) (i32.const 64))))"#;
+
+/// The response of `wasi:http` is held, whenever the component has said what it is.
+#[test]
+fn a_reply_of_a_component_is_held_until_the_commit() {
+    let world = "import wasi:http/types@V; export wasi:http/incoming-handler@V;";
+    let component = encoded::component("held", WASI2, world, HELD, StringEncoding::UTF8);
+    let entry = |name: &str, more: Value| {
+        let mut entry =
+            json!({ "name": name, "path": component, "route": format!("/{name}/*"), "opt_level": 0, "methods": ["GET"] });
+        for (key, value) in more.as_object().expect("an object") {
+            entry[key] = value.clone();
+        }
+        entry
+    };
+    let functions = [entry("held", json!({ "isolation": "serializable" })), entry("plain", json!({}))];
+    let server = server(&json!({ "kv": "memory", "reply_bytes_max": 20_000 }), &functions);
+    let client = server.client();
+    let whole = client.get("/held/3");
+    assert_eq!((whole.status, whole.body.len()), (200, 5 + 3 * 4_096));
+    // Of one that is not, the head and a part have left when it fails; of this one nothing has.
+    assert_failure(&client.get("/held/1"), 500, "trap", "unreachable", Some("held"));
+    assert_failure(&client.get("/held/9"), 500, "reply_too_large", "reply_bytes_max", Some("held"));
+    assert_eq!(client.get("/plain/9").body.len(), 5 + 9 * 4_096);
+    server.stop();
+}
+
+/// A function that reads a byte, and writes it back larger by one.
+const COUNTS: &str = r#"(module
+    (import "sledge:kv" "open" (func $open (param i32 i32) (result i32)))
+    (import "sledge:kv" "get" (func $get (param i32 i32 i32 i32 i32 i32) (result i32)))
+    (import "sledge:kv" "set" (func $set (param i32 i32 i32 i32 i32 i32) (result i32)))
+    (memory (export "memory") 1)
+    (data (i32.const 0) "bn")
+    (func (export "sledge_handle") (result i32)
+        (local $bucket i32)
+        (local.set $bucket (call $open (i32.const 0) (i32.const 1)))
+        (drop (call $get (local.get $bucket) (i32.const 1) (i32.const 1) (i32.const 16) (i32.const 1) (i32.const 0)))
+        (i32.store8 (i32.const 16) (i32.add (i32.load8_u (i32.const 16)) (i32.const 1)))
+        (i32.lt_s
+            (call $set (local.get $bucket) (i32.const 1) (i32.const 1) (i32.const 16) (i32.const 1) (i32.const 0))
+            (i32.const 0))))"#;
+
+/// Deployed through the admin API, functions have transactions as those of the configuration do. Versions of them, too.
+#[test]
+fn deployed_functions_have_transactions() {
+    let redis = Redis::start();
+    let server = server(&json!({ "kv": redis.url(), "workers": 2 }), &[entry_with("plain", "transaction.c", &json!({}))]);
+    let wasm = wat::parse_str(COUNTS).expect("WAT");
+    for (round, settings) in [json!({ "isolation": "serializable" }), json!({})].iter().enumerate() {
+        let reply = server.admin().deploy("counts", settings, &wasm);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let address = server.address;
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(move || {
+                    let client = Client::new(address, TIME_MAX);
+                    (0..12).for_each(|_| assert_eq!(client.post("/counts", "").status, 200));
+                });
+            }
+        });
+        // 48 is `0`, 96 is a grave accent.
+        let count = ["stored 0", "stored `"][round];
+        assert_eq!(ask(&server.client(), "/plain", "get n"), [count], "the settings stay, and none is lost");
+    }
     server.stop();
 }
 

@@ -376,6 +376,26 @@ mod tests {
     }
 
     #[test]
+    fn a_transaction_runs_again_a_thousand_times_and_one_whose_body_is_not_kept_does_not() {
+        let settings = json!({ "isolation": "serializable" });
+        let config = config::function("settings", "f", path::Path::new("f.wasm"), settings).unwrap();
+        let function = Arc::new(Function::new(by_hand::loaded(&config), Home::alone()));
+        let (dispatcher, _deques) = Dispatcher::new(1, 1, 10, false);
+        for (body_bytes, times) in [(0, 1_000), (KEPT_BODY_BYTES_MAX, 1_000), (KEPT_BODY_BYTES_MAX + 1, 0)] {
+            let admission = dispatcher.admit(&function).unwrap();
+            let input = Input::of(vec![0; body_bytes].into());
+            let mut invocation = Invocation::new(Arc::clone(&function), admission, None, input, Instant::now());
+            for _ in 0..times {
+                let (input, transaction) = invocation.begin();
+                assert!(transaction.is_some() && input.body.into_bytes().len() == body_bytes);
+                assert!(invocation.may_run_again(), "{body_bytes}");
+            }
+            assert_eq!(invocation.begin().0.body.into_bytes().len(), body_bytes);
+            assert!(!invocation.may_run_again() && !invocation.may_run_again(), "{body_bytes}");
+        }
+    }
+
+    #[test]
     fn its_record_says_where_it_comes_from_and_where_its_time_went() {
         let now = Instant::now();
         let mut invocation = invocation(now);
