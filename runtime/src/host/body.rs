@@ -183,6 +183,17 @@ impl Body {
         }
     }
 
+    /// Whether all of it is there, and nothing behind it.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.trailers().is_some_and(|trailers| trailers.is_none_or(HeaderMap::is_empty))
+    }
+
+    /// What is there of it, in the pieces in which it is read.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(|piece| &**piece)
+    }
+
     /// Whether nothing can be read before more has come.
     #[must_use]
     pub fn must_wait(&self) -> bool {

@@ -14,7 +14,7 @@ use sledge_sandbox::Share;
 
 use super::call::{CallFailure, CallId, Outgoing};
 use super::canonical::{Lowering, Operations};
-use super::effect::{EffectTrace, Watch};
+use super::effect::{Effect, EffectTrace, Watch};
 use super::http::RequestHead;
 use super::lines::Writer;
 use super::rpc::Edges;
@@ -294,6 +294,9 @@ impl Context {
     /// Its transaction is over: what was put off until then may be done, if it has ended well and none that goes on has taken that over.
     pub fn settled(&mut self, ended_well: bool) {
         if let Some(transaction) = self.transaction.take() {
+            if let Some(trace) = self.trace_effects().filter(|_| ended_well) {
+                trace.transaction = Some(transaction.made());
+            }
             let calls = transaction.take_calls();
             self.put_off = if ended_well { calls } else { Vec::new() };
         }
@@ -371,6 +374,19 @@ impl Context {
     /// The same, which from now on watches no more.
     pub const fn take_watch(&mut self) -> Option<Box<Watch>> {
         self.watch.take()
+    }
+
+    /// What it did, if it is over and was watched. What went through its streams counts: a line of the log, a reply that went out while it was written.
+    pub fn take_trace(&mut self) -> Option<EffectTrace> {
+        let mut trace = self.watch.take()?.trace;
+        let streams = &self.ports.streams;
+        if !matches!(&streams.errors, Output::Log(lines) if !lines.has_logged()) {
+            trace.effects.insert(Effect::Log);
+        }
+        if !matches!(&streams.output, Output::Reply { .. }) {
+            trace.effects.insert(Effect::Reply);
+        }
+        Some(trace)
     }
 
     /// Where what it does is noted, if it is watched.

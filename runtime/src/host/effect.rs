@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Args, HostFunction};
-use crate::kv::{BucketKey, BucketName};
+use crate::kv::{BucketKey, BucketName, Commit};
 
 /// What a host function can do to the world. It decides whether invocations may be run, repeated, snapshotted or merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +38,23 @@ pub enum Effect {
     Scratch,
     /// Reaches something outside that cannot be taken back: files, sockets, signals.
     External,
+}
+
+impl Effect {
+    /// All of them, in order.
+    pub const ALL: [Effect; Effect::External as usize + 1] = [
+        Effect::Safe,
+        Effect::Stream,
+        Effect::Head,
+        Effect::Entropy,
+        Effect::Log,
+        Effect::KvRead,
+        Effect::KvWrite,
+        Effect::Call,
+        Effect::Reply,
+        Effect::Scratch,
+        Effect::External,
+    ];
 }
 
 /// A set of effects.
@@ -95,6 +112,10 @@ pub struct EffectTrace {
     pub listed: Vec<(BucketName, Box<[u8]>)>,
     /// The keys that it changed, in order.
     pub written: Vec<BucketKey>,
+    /// Whether a read of the store failed: then what it depended on is not known.
+    pub read_failed: bool,
+    /// What its transaction has read and changed, where it had one of its own and that was made.
+    pub transaction: Option<Commit>,
 }
 
 /// Why a host call is not made.

@@ -59,6 +59,12 @@ impl LogLines {
         &self.writer
     }
 
+    /// Whether there was anything to log.
+    #[must_use]
+    pub const fn has_logged(&self) -> bool {
+        self.logged > 0 || self.dropped > 0
+    }
+
     /// Takes bytes; every line that they end is logged.
     pub fn write(&mut self, bytes: &[u8]) {
         let room = INVOCATION_BYTES_MAX - self.logged;

@@ -14,8 +14,8 @@ use sledge_sandbox::{Backtrace, CallError, Event, HostCall, InstanceId, Refusal,
 use super::program::{LEAVES_INIT, Program, Stage};
 use crate::component_trap::ComponentTrap;
 use crate::host::{
-    self, Answer, CallFailure, CallId, Completion, Context, HostFunction, ImportedFunction, Outgoing, Panicked, Pending, Stop,
-    Watch, wasi,
+    self, Answer, CallFailure, CallId, Completion, Context, EffectTrace, HostFunction, ImportedFunction, Outgoing, Panicked,
+    Pending, Stop, Watch, wasi,
 };
 use crate::kv::{Commit, KvError};
 use crate::memory_stack::MemoryStack;
@@ -293,6 +293,11 @@ impl Driver {
     /// What watches it, with what it did so far.
     pub const fn take_watch(&mut self) -> Option<Box<Watch>> {
         self.context.take_watch()
+    }
+
+    /// What it did, if it is over and was watched.
+    pub fn take_trace(&mut self) -> Option<EffectTrace> {
+        self.context.take_trace()
     }
 
     /// The first of the calls of other functions that it has made and that were not taken yet.

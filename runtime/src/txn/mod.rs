@@ -334,6 +334,12 @@ impl Transaction {
         }
     }
 
+    /// What it has read, with versions, and changed.
+    #[must_use]
+    pub fn made(&self) -> Commit {
+        self.column().commit(true)
+    }
+
     /// That is what became of the commit.
     pub fn came(&self, outcome: Result<Outcome, KvError>) {
         *lock(&self.outcome) = Some(outcome);

@@ -62,6 +62,7 @@ pub(in crate::host) fn find<P: Place, R: Into<Flat>>(
     place: Result<P, KvError>,
     then: impl FnOnce(&mut Call<'_>, Result<Option<Entry>, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
+    let then = noted(then);
     let place = match place {
         Ok(place) => place,
         Err(error) => return then(call, Err(error)),
@@ -107,6 +108,20 @@ fn note_find(call: &mut Call<'_>, place: &impl Place, found: &Result<Option<Entr
     }
 }
 
+/// Notes where a read fails: on what the invocation depends then is not known.
+fn noted<T, R>(
+    then: impl FnOnce(&mut Call<'_>, Result<T, KvError>) -> Result<R, Stop> + Send + 'static,
+) -> impl FnOnce(&mut Call<'_>, Result<T, KvError>) -> Result<R, Stop> + Send + 'static {
+    move |call, found| {
+        if found.is_err()
+            && let Some(trace) = call.context.trace_effects()
+        {
+            trace.read_failed = true;
+        }
+        then(call, found)
+    }
+}
+
 fn note_reads(context: &mut Context, reads: impl IntoIterator<Item = (BucketKey, u64)>) {
     if let Some(trace) = context.trace_effects() {
         trace.read.extend(reads);
@@ -120,6 +135,7 @@ pub(in crate::host) fn keys<L: Listing, R: Into<Flat>>(
     mut list: L,
     then: impl FnOnce(&mut Call<'_>, Result<L, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
+    let then = noted(then);
     let Range { bucket, prefix, after } = range;
     if let Some(trace) = call.context.trace_effects() {
         trace.listed.push((bucket.clone(), prefix.clone()));
@@ -158,6 +174,7 @@ pub(in crate::host) fn entries<R: Into<Flat>>(
     keys: Result<Vec<BucketKey>, KvError>,
     then: impl FnOnce(&mut Call<'_>, Result<Vec<Option<Entry>>, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
+    let then = noted(then);
     let keys = match keys {
         Ok(keys) => keys,
         Err(error) => return then(call, Err(error)),
