@@ -57,6 +57,8 @@ struct Heat {
 
 #[derive(Debug)]
 struct Template {
+    /// What its keys have in common.
+    name: Box<str>,
     conflicts: u32,
     since: Instant,
     /// How often in a row a lock was free.
@@ -80,7 +82,8 @@ impl Contention {
                 return;
             }
         }
-        let template = heat.templates.entry(of).or_insert(Template { conflicts: 0, since: now, calm: 0 });
+        let template =
+            heat.templates.entry(of).or_insert_with(|| Template { name: alike(key).into(), conflicts: 0, since: now, calm: 0 });
         if !template.is_hot() && now.duration_since(template.since) >= CONFLICTS_TIME {
             (template.conflicts, template.since) = (0, now);
         }
@@ -132,13 +135,37 @@ impl Contention {
         }
     }
 
+    /// What transactions have conflicted over lately: what the keys have in common, how often, and whether transactions take turns there.
+    #[must_use]
+    pub fn conflicts(&self) -> Vec<(String, u32, bool)> {
+        let heat = self.heat();
+        heat.templates.values().map(|template| (template.name.to_string(), template.conflicts, template.is_hot())).collect()
+    }
+
     fn heat(&self) -> MutexGuard<'_, Heat> {
         // Insertions and removals, which cannot be half done.
         self.heat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What keys have in common that differ in numbers only.
+/// What keys have in common that differ in numbers only, as text: bucket, slash and key, with `#` for each number.
+#[must_use]
+pub fn alike(key: &BucketKey) -> String {
+    let mut text = format!("{}/", key.bucket().escape_ascii());
+    let mut was_digit = false;
+    for byte in key.key() {
+        let is_digit = byte.is_ascii_digit();
+        match is_digit {
+            true if was_digit => {}
+            true => text.push('#'),
+            false => text.extend(byte.escape_ascii().map(char::from)),
+        }
+        was_digit = is_digit;
+    }
+    text
+}
+
+/// A number for what keys have in common that differ in numbers only.
 fn template(key: &BucketKey) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.bucket().hash(&mut hasher);
