@@ -17,6 +17,8 @@ pub enum Subject {
     Function(String),
     /// A workflow, by name: its definition is wrong.
     Workflow(String),
+    /// The answers from a table of a function's version: one was wrong.
+    Answers(String, u64),
     /// The key-value store.
     KeyValueStore,
     /// A file of `state_dir` that names no function.
@@ -30,6 +32,7 @@ impl fmt::Display for Subject {
         match self {
             Subject::Function(name) => write!(f, "function {name}"),
             Subject::Workflow(name) => write!(f, "workflow {name}"),
+            Subject::Answers(name, version) => write!(f, "memo {name} version {version}"),
             Subject::KeyValueStore => f.write_str("kv"),
             Subject::StateFile(name) => write!(f, "state_dir {name}"),
             Subject::Certificate => f.write_str("certificate"),

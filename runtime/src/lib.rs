@@ -14,7 +14,7 @@
 //! * [`invoke`]: functions, and one invocation from its admission to its reply; [`schedule`]: what runs when; [`worker`]: the thread that carries that out; [`watch`]: and what
 //!   interrupts it;
 //! * [`host`]: what guests can call; [`kv`] and [`upstream`]: what is behind that; [`txn`]: an invocation's reads and writes of the store as one commit; [`workflow`]: functions in the order that a definition says; [`blocking`]: work that would block a worker;
-//! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `timeout`: how long;
+//! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `timeout`: how long; [`memo`]: answers that are given again;
 //! * [`grpc`]: what gRPC says in HTTP's words; [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
 //!   an overflow of C's own stack; [`component_trap`]: traps that the component model has besides;
 //! * [`notice`]: what a client that waits is told; [`metrics`]: what happens, in numbers, of [`counters`] (`sync`: what they are made of); [`logging`]: and in words; [`telemetry`]: and in spans;
@@ -46,6 +46,7 @@ pub mod kernel;
 pub mod kv;
 pub mod load;
 pub mod logging;
+pub mod memo;
 pub mod memory;
 pub mod memory_stack;
 pub mod metrics;

@@ -15,6 +15,7 @@ mod edge;
 mod error;
 mod folder;
 mod isolation;
+mod memo;
 mod read;
 mod redirect;
 mod schedule;
@@ -51,6 +52,7 @@ pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
 pub use folder::{FOLDERS_MAX, FolderConfig};
 pub use isolation::{Isolation, OUTBOX_AGE_S, OutsideEffects};
+pub use memo::Memo;
 use read::nearest;
 pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
@@ -358,6 +360,17 @@ pub struct FunctionConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2_592_000))]
     pub outbox_age_max_s: Option<u64>,
+    /// Whether a request that equals an earlier one is answered from a table, without a run.
+    #[serde(default)]
+    pub memo: Memo,
+    /// Whether the function's reply depends on nothing but the request and the key-value store, though its runs read the clock or random numbers, or write to the log. One of 64 answers from
+    /// the table is compared with a run.
+    #[serde(default)]
+    pub pure: bool,
+    /// The most memory that the function's table has, in bytes.
+    #[serde(default = "memo::bytes_max_default")]
+    #[schemars(range(min = 65536))]
+    pub memo_bytes_max: u64,
     /// When the function starts: when the request's body is complete, or when its head has come, reading the body as it arrives.
     #[serde(default)]
     pub body: BodyMode,
@@ -661,6 +674,9 @@ impl FunctionConfig {
             isolation: Isolation::default(),
             effects: OutsideEffects::default(),
             outbox_age_max_s: None,
+            memo: Memo::default(),
+            pure: false,
+            memo_bytes_max: memo::bytes_max_default(),
             body: BodyMode::default(),
             memory_bytes_max: memory_bytes_max_default(),
             deadline_ms: deadline_ms_default(),

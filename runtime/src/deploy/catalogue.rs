@@ -17,7 +17,7 @@ use super::canary::{self, Canary, Progress};
 use super::quarantine::{Quarantine, Quarantined, Unusable};
 use crate::config::{self, FUNCTIONS_MAX, FunctionConfig, OutsideEffects};
 use crate::grpc::Offer;
-use crate::health::Subject;
+use crate::health::{Health, Subject};
 use crate::host::Strings;
 use crate::http::canary::{Counts, Share};
 use crate::http::{Folder, Held, Place, Redirect, Route, Router, Site};
@@ -224,6 +224,8 @@ pub struct Catalogue {
     budget: Arc<Budget>,
     kv: Option<Store>,
     roots: Arc<Roots>,
+    /// Where functions say what is wrong with them while they are served.
+    health: Option<Arc<Health>>,
     /// By tenant.
     neighbours: HashMap<String, Arc<Neighbours>>,
     /// The keys over which transactions conflict, by tenant.
@@ -286,6 +288,7 @@ impl Catalogue {
             budget,
             kv,
             roots,
+            health: None,
             neighbours: HashMap::new(),
             contention: HashMap::new(),
             addresses,
@@ -299,6 +302,13 @@ impl Catalogue {
             retired: Vec::new(),
             retired_max: RETIRED_MIN,
         }
+    }
+
+    /// With where its functions say what is wrong with them while they are served.
+    #[must_use]
+    pub fn reporting(mut self, health: &Arc<Health>) -> Catalogue {
+        self.health = Some(Arc::clone(health));
+        self
     }
 
     /// Addresses that functions have to themselves.
@@ -463,6 +473,7 @@ impl Catalogue {
             kv: self.kv.as_ref().map(|kv| kv.space(&config.tenant)),
             contention: Arc::clone(self.contention.entry(config.tenant.clone()).or_default()),
             roots: Some(Arc::clone(&self.roots)),
+            health: self.health.clone(),
             before: self.entries.get(&config.name).map_or_else(Before::default, |entry| entry.kept_by(&config, &loaded)),
         };
         Arc::new(Function::new(loaded, home))
@@ -860,6 +871,16 @@ impl Catalogue {
             Some(([function.name().to_owned(), function.labels.tenant.clone()], limit as u64))
         };
         self.functions().filter_map(limit).collect()
+    }
+
+    /// Bytes of the tables of answers: function, tenant and number.
+    #[must_use]
+    pub fn memo_bytes(&self) -> Vec<([String; 2], u64)> {
+        let bytes = |function: &Arc<Function>| {
+            let memo = function.memo.as_ref()?;
+            Some(([function.name().to_owned(), function.labels.tenant.clone()], memo.bytes() as u64))
+        };
+        self.functions().filter_map(bytes).collect()
     }
 
     /// Versions that were replaced or removed and still have requests.

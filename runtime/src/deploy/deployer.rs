@@ -238,7 +238,7 @@ impl Deployer {
         let open = |kv| KvStore::open(kv, config.kv_limits(), &health, || roots.to_pem());
         let kv = config.kv.as_deref().map(open).transpose()?;
         let addresses = config.functions.iter().filter_map(FunctionConfig::site).collect();
-        let mut catalogue = Catalogue::new(config.worker_count(), budget, kv, roots, addresses);
+        let mut catalogue = Catalogue::new(config.worker_count(), budget, kv, roots, addresses).reporting(&health);
         for function in functions(&compiler) {
             match function {
                 Ok(candidate) => drop(catalogue.put(candidate, Origin::Config)),
@@ -346,6 +346,12 @@ impl Deployer {
         self.catalogue().functions().find(|function| function.name() == name).map(|function| Arc::clone(&function.process))
     }
 
+    /// A function, as it is served.
+    #[must_use]
+    pub fn current(&self, name: &str) -> Option<Arc<Function>> {
+        self.catalogue().functions().find(|function| function.name() == name).cloned()
+    }
+
     /// What is known here for [the metrics](crate::metrics).
     #[must_use]
     pub fn gauges(&self) -> Gauges {
@@ -361,6 +367,7 @@ impl Deployer {
             compile,
             log_lines_dropped: catalogue.functions().map(dropped).collect(),
             concurrency_limits: catalogue.concurrency_limits(),
+            memo_bytes: catalogue.memo_bytes(),
             phases: catalogue.phases(),
             executions: catalogue.executions().map(|executions| {
                 let counted = executions.counted();

@@ -15,9 +15,11 @@ use super::kept::Own;
 use super::loaded::{Labels, Loaded};
 use super::program::Program;
 use crate::config::{AsynchronousConfig, Concurrency, Instance, Isolation, OutsideEffects};
+use crate::health::Health;
 use crate::host::{FunctionLog, Process};
 use crate::kv::Space;
 use crate::kv::outbox::Outbox;
+use crate::memo::{self, Memo};
 use crate::outcome::Failure;
 use crate::schedule::{FunctionId, InFlight, TenantId};
 use crate::txn::{self, Outside, contention::Contention};
@@ -102,6 +104,8 @@ pub struct Home {
     pub outbox: Option<Outbox>,
     /// The roots to be believed about servers that it asks; none for the system's.
     pub roots: Option<Arc<Roots>>,
+    /// Where it is said what is wrong with it while it is served, if that is said anywhere.
+    pub health: Option<Arc<Health>>,
     /// The version before it, as far as this one keeps its limits.
     pub before: Before,
 }
@@ -135,6 +139,7 @@ impl Home {
             contention: Arc::default(),
             outbox: None,
             roots: None,
+            health: None,
             before: Before::default(),
         }
     }
@@ -174,6 +179,8 @@ pub struct Function {
     pub isolation: Option<txn::Isolation>,
     /// For how long a request that it has left behind is sent again.
     pub outbox_age_max: Duration,
+    /// What its runs did, and the answers that are given again, where the configuration asks for that.
+    pub memo: Option<Box<Memo>>,
     /// The functions that it may call.
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
@@ -209,7 +216,8 @@ impl Function {
     #[must_use]
     pub fn new(loaded: Loaded, home: Home) -> Function {
         let Loaded { template, program, mut process, labels, content_type, streams_body, deadline, cpu_max, .. } = loaded;
-        let Home { tenant, number, version, digest, workers, neighbours, budget, kv, contention, outbox, roots, before } = home;
+        let Home { tenant, number, version, digest, workers, neighbours, budget, kv, contention, outbox, roots, health, before } =
+            home;
         let outside = match loaded.effects {
             OutsideEffects::Refuse => Outside::Refused,
             OutsideEffects::Split => Outside::Split,
@@ -223,7 +231,12 @@ impl Function {
             *edges = Arc::new(edges.with_roots(roots));
         }
         process.kv.clone_from(&kv);
+        let memo = loaded.memo.map(|settings| {
+            let of = memo::Of { function: process.name.clone(), version, health };
+            Box::new(Memo::new(of, settings))
+        });
         Function {
+            memo,
             template: budget.map_or_else(|| template.clone(), |budget| template.within(&budget)),
             kv: kv.filter(|_| program.imports.use_store()),
             reads_head: program.imports.read_head(),

@@ -18,10 +18,11 @@ use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
 use crate::config::{
     AsynchronousConfig, BodyMode, CONTENT_TYPE_DEFAULT, Concurrency, DirWrite, EdgeConfig, FunctionConfig, Instance, Isolation,
-    OUTBOX_AGE_S, OutsideEffects, Snapshot,
+    Memo, OUTBOX_AGE_S, OutsideEffects, Snapshot,
 };
 use crate::host::wasi::{Access, Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
+use crate::memo;
 use crate::phases::{Phases, Profiler};
 use crate::secret::{self, SecretError};
 use crate::upstream::{AllowError, Allowed, Origin, OriginError, PolicyError, SocketPolicy, Upstream};
@@ -126,6 +127,8 @@ pub struct Loaded {
     pub(super) isolation: Isolation,
     pub(super) effects: OutsideEffects,
     pub(super) outbox_age_max: Duration,
+    /// How its runs are remembered, if they are.
+    pub(super) memo: Option<memo::Settings>,
     pub(super) deadline: Duration,
     pub(super) cpu_max: Duration,
     pub(super) concurrency: Option<Concurrency>,
@@ -217,6 +220,12 @@ impl Loaded {
             isolation: config.isolation,
             effects: config.effects,
             outbox_age_max: Duration::from_secs(config.outbox_age_max_s.unwrap_or(OUTBOX_AGE_S)),
+            memo: (config.memo != Memo::Off).then(|| memo::Settings {
+                answers: config.memo == Memo::Auto,
+                pure: config.pure,
+                bytes_max: config.memo_bytes_max as usize,
+                whole_head: artifact.descriptor().component.is_some(),
+            }),
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
             concurrency: config.concurrency(),

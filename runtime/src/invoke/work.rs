@@ -7,6 +7,7 @@ use super::caller::Caller;
 use super::driver::{Driver, Remains};
 use super::invocation::Invocation;
 use crate::host::Pending;
+use crate::memo::Asked;
 use crate::phases::Phase;
 use crate::reply::Content;
 use crate::schedule::{self, Microtask, Site, Task, TaskId};
@@ -23,6 +24,8 @@ pub struct Started {
     pub(crate) wait: Option<Wait>,
     /// What it has to wait for when its turn comes: it ran within its caller's turn, and is no task that could be blocked there.
     pub(crate) unwaited: Option<Unwaited>,
+    /// What it is remembered under, where its function's runs are looked at.
+    pub(crate) asked: Option<Box<Asked>>,
 }
 
 /// What an invocation has to wait for.
@@ -121,7 +124,7 @@ mod tests {
         let (dispatcher, _deques) = Dispatcher::new(1, 1, 10, false);
         let admission = dispatcher.admit(&function).unwrap();
         let invocation = Invocation::new(Arc::new(function), admission, None, Input::default(), now);
-        Started { invocation, driver, calls_as: None, wait: None, unwaited: None }
+        Started { invocation, driver, calls_as: None, wait: None, unwaited: None, asked: None }
     }
 
     #[test]

@@ -14,6 +14,8 @@ use crate::counters::{Count, Histogram, Sum};
 use crate::grpc::STATUSES;
 use crate::invoke::function::Function;
 use crate::invoke::loaded::Labels;
+use crate::memo::Event;
+use crate::memo::rule::Why;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
 use crate::schedule::{CLASSES, FunctionId};
@@ -55,9 +57,23 @@ pub struct Counters {
     pub running: Count,
     /// See there.
     pub blocked: Count,
+    /// Requests and runs, by what its table had of them or got from them. None until there is one.
+    memo: OnceLock<Box<MemoCounts<Count>>>,
     /// Running in each of the phases that it declares.
     phases: Box<[Histogram]>,
 }
+
+/// What became of requests and runs of a function with a table.
+#[derive(Clone, Debug, Default)]
+pub struct MemoCounts<N> {
+    /// By [what happened](MEMO_EVENTS).
+    pub events: [N; MEMO_EVENTS.len()],
+    /// Runs that were not remembered, by [why](Why::ALL).
+    pub refused: [N; Why::ALL.len()],
+}
+
+/// What can happen to an entry of a table.
+pub const MEMO_EVENTS: [&str; 6] = ["hit", "miss", "stale", "compared", "stored", "evicted"];
 
 /// What one thread counted of all functions together.
 #[derive(Debug, Default)]
@@ -124,6 +140,8 @@ pub struct Totals {
     pub running: u64,
     /// As of a [`Counters`].
     pub blocked: u64,
+    /// As of a [`Counters`].
+    pub memo: MemoCounts<u64>,
     /// The same, by the phase's name.
     pub phases: BTreeMap<String, Sum>,
 }
@@ -143,6 +161,21 @@ impl Counters {
             Failure::CODES.iter().position(|known| *known == code).map_or(0, |index| index + 1)
         });
         self.outcomes[index].add(1);
+    }
+
+    /// Takes note of what its table had of a request, or got from a run.
+    pub fn remembered(&self, event: Event) {
+        let counts = self.memo.get_or_init(Box::default);
+        let (index, count) = match event {
+            Event::Hit => (0, 1),
+            Event::Miss => (1, 1),
+            Event::Stale => (2, 1),
+            Event::Compared => (3, 1),
+            Event::Stored => (4, 1),
+            Event::Evicted(count) => (5, count),
+            Event::Refused(why) => return counts.refused[why as usize].add(1),
+        };
+        counts.events[index].add(count);
     }
 
     /// Takes note of the status with which a call by gRPC ended; the request is counted [as any](Self::ended) beside that.
@@ -234,6 +267,7 @@ impl Thread {
             labels: Arc::clone(labels),
             outcomes: Default::default(),
             calls: OnceLock::new(),
+            memo: OnceLock::new(),
             queue: Histogram::default(),
             instantiate: Histogram::default(),
             run: Histogram::default(),
@@ -272,6 +306,10 @@ impl Metrics {
                 let calls = row.calls.get().map_or(&[][..], |calls| &calls[..]);
                 for (sum, count) in totals.calls.iter_mut().zip(calls) {
                     *sum += count.get();
+                }
+                if let Some(counts) = row.memo.get() {
+                    let sums = totals.memo.events.iter_mut().chain(&mut totals.memo.refused);
+                    sums.zip(counts.events.iter().chain(&counts.refused)).for_each(|(sum, count)| *sum += count.get());
                 }
                 totals.queue.add(&row.queue);
                 totals.instantiate.add(&row.instantiate);

@@ -10,9 +10,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
 use super::process;
-use super::shard::{Metrics, OUTCOMES, Totals};
+use super::shard::{MEMO_EVENTS, Metrics, OUTCOMES, Totals};
 use crate::counters::{Count, Sum};
 use crate::grpc::STATUSES;
+use crate::memo::rule::Why;
 use crate::schedule::CLASSES;
 
 /// Durable executions of workflows.
@@ -67,6 +68,8 @@ pub struct Gauges {
     pub log_lines_dropped: Vec<(String, u64)>,
     /// How many requests of functions may run at the same time, where that is limited: function, tenant and number.
     pub concurrency_limits: Vec<([String; 2], u64)>,
+    /// Bytes of tables of answers: function, tenant and number.
+    pub memo_bytes: Vec<([String; 2], u64)>,
     /// What functions declare of their phases: function, tenant and phase, processor time expected (none where nothing is), part of a core.
     pub phases: Vec<([String; 3], Option<f64>, f64)>,
 }
@@ -179,6 +182,7 @@ impl Collected {
             "How often a transaction ran again, since what it had read was changed",
             of(|totals| totals.reruns),
         )?;
+        self.memo(encoder)?;
         counters(encoder, "preemptions", "How often a quantum was over before its request", of(|totals| totals.preemptions))?;
         let of = |time: fn(&Totals) -> u64| {
             self.functions.iter().map(move |(function, totals)| (labels(function), seconds(time(totals))))
@@ -197,6 +201,31 @@ impl Collected {
         let limits =
             limits.map(|([function, tenant], limit)| ([("function", function.as_str()), ("tenant", tenant.as_str())], *limit));
         gauges(encoder, "concurrency_limit", "Requests of a function that may run at the same time, now", limits)
+    }
+
+    /// Of the functions with tables of answers.
+    fn memo(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let each = |name: &'static str, of: fn(&Totals) -> Vec<(&'static str, u64)>| {
+            self.functions.iter().flat_map(move |((function, tenant), totals)| {
+                let counts = of(totals).into_iter().filter(|(_, count)| *count > 0);
+                counts.map(move |(value, count)| {
+                    ([("function", function.as_str()), ("tenant", tenant.as_str()), (name, value)], count)
+                })
+            })
+        };
+        let events = each("event", |totals| MEMO_EVENTS.into_iter().zip(totals.memo.events).collect());
+        counters(
+            encoder,
+            "memo_events",
+            "Requests and runs of functions with a table of answers, by what became of them",
+            events,
+        )?;
+        let refused = each("reason", |totals| Why::ALL.map(Why::name).into_iter().zip(totals.memo.refused).collect());
+        counters(encoder, "memo_refusals", "Runs that were not remembered, by reason", refused)?;
+        let bytes = self.gauges.memo_bytes.iter();
+        let bytes =
+            bytes.map(|([function, tenant], bytes)| ([("function", function.as_str()), ("tenant", tenant.as_str())], *bytes));
+        gauges(encoder, "memo_bytes", "Memory of a function's table of answers", bytes)
     }
 
     /// Of microtasks, where they have classes.
@@ -257,6 +286,7 @@ impl Collected {
             spans,
             log_lines_dropped,
             concurrency_limits: _,
+            memo_bytes: _,
             phases: _,
             problems,
             kv_commits,

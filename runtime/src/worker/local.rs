@@ -17,6 +17,7 @@
 //! a guest without ticks ([`Alone`]) runs only in a turn.
 
 mod calls;
+mod recall;
 mod turn;
 
 use std::cell::RefCell;
@@ -32,6 +33,7 @@ use std::{fmt, io, mem};
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
 use tracing::Level;
 
+use self::recall::Ran;
 use self::turn::failure;
 use super::alone::Alone;
 use super::pause::Pause;
@@ -41,7 +43,7 @@ use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
 use crate::config::Instance;
-use crate::host::{Context, LogLines, Streams, Writer};
+use crate::host::{Context, LogLines, Streams, Watch, Writer};
 use crate::invoke::driver::Driver;
 use crate::invoke::function::Function;
 use crate::invoke::work::{Started, Work};
@@ -383,6 +385,14 @@ impl Worker {
             return None;
         }
         let is_late = invocation.deadline <= taken;
+        let asked = if function.memo.is_some() && !is_late {
+            let asked;
+            (invocation, asked) = self.recall(invocation, taken)?;
+            asked
+        } else {
+            None
+        };
+        let function = &invocation.function;
         let kept = if is_late { None } else { invocation.kept_instance() };
         let is_kept = kept.is_some();
         // Where the request before was one of the same function, its sandbox is the next, and all of it is in the caches.
@@ -416,9 +426,9 @@ impl Worker {
         let ready = if invocation.trace.is_some() { Instant::now() } else { ready };
         let instantiated = ready.saturating_duration_since(clean);
         invocation.times = Times { taken, ready, instantiated, ..invocation.times };
-        let context = self.context(&mut invocation);
+        let context = self.context(&mut invocation, asked.is_some());
         let driver = Driver::new(sandbox, context);
-        let mut started = Box::new(Started { invocation, driver, calls_as: None, wait: None, unwaited: None });
+        let mut started = Box::new(Started { invocation, driver, calls_as: None, wait: None, unwaited: None, asked });
         if is_kept {
             started.driver.skip_to_last(&started.invocation.function.program);
         }
@@ -426,7 +436,7 @@ impl Worker {
     }
 
     /// What an invocation sees of the outside; its input goes there.
-    fn context(&self, invocation: &mut Invocation) -> Context {
+    fn context(&self, invocation: &mut Invocation, is_watched: bool) -> Context {
         let (invoke::Input { head, body }, transaction) = invocation.begin();
         let Invocation { function, identity, request_id, trace, deadline, .. } = invocation;
         let request_id = request_id.take();
@@ -435,12 +445,13 @@ impl Worker {
         let log = LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer);
         let reply = ReplyBytes::new(self.buffers.clone());
         let streams = Streams::of_request(body, reply, self.settings.reply_bytes_max, log);
-        Context::new(process, streams)
+        let context = Context::new(process, streams)
             .with_head(head)
             .with_origin(request_id, trace.take())
             .until(*deadline)
             .with_phase_turns(self.settings.classes.is_some())
-            .within(transaction)
+            .within(transaction);
+        if is_watched { context.watched(Watch::default()) } else { context }
     }
 
     /// A sandbox for a function, and when it was there. To take an idle one takes less time than a look at the clock, and so none.
@@ -469,7 +480,7 @@ impl Worker {
         let before = started.driver.context();
         (invocation.request_id, invocation.trace) = (before.request_id().cloned(), before.trace().cloned());
         let (sandbox, _) = self.sandbox(&invocation.function, now)?;
-        let context = self.context(invocation);
+        let context = self.context(invocation, started.asked.is_some());
         let mut before = mem::replace(&mut started.driver, Driver::new(sandbox, context));
         before.kill();
         let remains = before.finish();
@@ -490,7 +501,7 @@ impl Worker {
     /// Hands the reply over.
     fn end(&mut self, mut started: Box<Started>, result: Result<(), Failure>, end: Instant) {
         self.begin_put_off(&mut started);
-        let Started { invocation, driver, .. } = &mut *started;
+        let Started { invocation, driver, asked, .. } = &mut *started;
         let phases = driver.take_phases().and_then(|phases| phases.end(result.is_ok()));
         let mut trailers = driver.take_trailers();
         // What a connection answers is counted there.
@@ -529,7 +540,11 @@ impl Worker {
         }
         tracing::debug!(target: "sledge::request", function = function.name(), ?record, "over");
         let may_keep = function.instance != Instance::Call && result.is_ok() && !retired && driver.is_reusable(&function.program);
+        let ran = asked.take().and_then(|asked| Ran::of(asked, driver, trailers.is_some()));
         let (invocation, remains, calls_as) = started.finish();
+        if let Some(ran) = ran {
+            self.remember(&invocation.function, &ran, &remains, result.is_ok());
+        }
         // Before the reply goes, since the next call may come from another thread at once.
         let sandbox = if may_keep { invocation.keep_instance(remains.sandbox) } else { Some(remains.sandbox) };
         let Invocation { function, reply, admission, identity, .. } = *invocation;

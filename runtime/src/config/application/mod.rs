@@ -31,7 +31,7 @@ pub const BUILT_FOLDER: &str = ".sledge";
 const LOCAL: &str = "local";
 
 /// Settings that an application decides for its functions, or does not have.
-const DECIDED: [&str; 18] = [
+const DECIDED: [&str; 21] = [
     "name",
     "path",
     "build",
@@ -46,6 +46,9 @@ const DECIDED: [&str; 18] = [
     "isolation",
     "effects",
     "outbox_age_max_s",
+    "memo",
+    "pure",
+    "memo_bytes_max",
     "body",
     "init",
     "tenant",

@@ -1,0 +1,433 @@
+//! Answers from the table against what a run at that moment would answer: random functions, requests, writers and deployments, from a seed; and the same with real threads.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use bytes::Bytes;
+use fastrand::Rng;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode, Uri};
+use serde_json::json;
+
+use super::*;
+use crate::config;
+use crate::host::{Effect, HeadField};
+use crate::invoke::by_hand;
+use crate::invoke::function::{Function, Home};
+use crate::kv::{BucketKey, BucketName, Change, Embedded, KvLimits, Store};
+
+const SEEDS: u64 = 200;
+const STEPS: usize = 120;
+const KEYS: u64 = 3;
+
+/// What a function does next. All that it learns is in its answer, and decides what comes after.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Header(&'static str),
+    Headers,
+    Method,
+    Target,
+    Get(u64),
+    Body,
+    /// These may not be remembered.
+    Clock,
+    Stream,
+    Put(u64),
+    FailingGet,
+}
+
+/// A function: the operations that it has, of which what it knows so far chooses the next.
+#[derive(Clone, Debug)]
+struct Program {
+    version: u64,
+    ops: Vec<Op>,
+    length: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Request {
+    head: RequestHead,
+    body: &'static [&'static str],
+}
+
+/// A run under way.
+#[derive(Debug, Default)]
+struct Run {
+    text: String,
+    steps: usize,
+    trace: EffectTrace,
+    is_streamed: bool,
+}
+
+fn key(number: u64) -> BucketKey {
+    BucketName::new(b"b").unwrap().key(format!("k{number}").as_bytes()).unwrap()
+}
+
+fn body(pieces: &[&'static str]) -> Body {
+    let mut body = Body::default();
+    pieces.iter().for_each(|piece| body.push(Bytes::from_static(piece.as_bytes())));
+    body
+}
+
+impl Program {
+    fn random(random: &mut Rng, version: u64) -> Program {
+        let all = [
+            Op::Header("x-a"),
+            Op::Header("x-b"),
+            Op::Headers,
+            Op::Method,
+            Op::Target,
+            Op::Get(0),
+            Op::Get(1),
+            Op::Get(2),
+            Op::Body,
+            Op::Clock,
+            Op::Stream,
+            Op::Put(0),
+            Op::FailingGet,
+        ];
+        // Most functions are those that may be remembered.
+        let kinds = if random.u8(..3) == 0 { all.len() } else { 9 };
+        let ops = (0..random.usize(1..=4)).map(|_| all[random.usize(..kinds)]).collect();
+        Program { version, ops, length: random.usize(1..=4) }
+    }
+
+    /// Goes one step on. Whether it has ended.
+    fn step(&self, run: &mut Run, request: &Request, store: &World) -> bool {
+        if run.steps == self.length {
+            return true;
+        }
+        let so_far: usize = run.text.bytes().map(usize::from).sum();
+        let op = self.ops[(so_far + run.steps) % self.ops.len()];
+        run.steps += 1;
+        let (text, trace) = (&mut run.text, &mut run.trace);
+        let mut does = |effect| trace.effects.insert(effect);
+        match op {
+            Op::Header(name) => {
+                does(Effect::Head);
+                trace.head.insert(HeadField::Header(name.to_owned()));
+                let values: Vec<_> = request.head.headers.get_all(name).iter().collect();
+                write!(text, "[{name} {values:?}]").unwrap();
+            }
+            Op::Headers => {
+                does(Effect::Head);
+                trace.head.insert(HeadField::Headers);
+                write!(text, "[{:?}]", request.head.headers).unwrap();
+            }
+            Op::Method => {
+                does(Effect::Head);
+                trace.head.insert(HeadField::Method);
+                write!(text, "[{}]", request.head.method).unwrap();
+            }
+            Op::Target => {
+                does(Effect::Head);
+                trace.head.insert(HeadField::Target);
+                write!(text, "[{} {}]", request.head.target, request.head.is_secure).unwrap();
+            }
+            Op::Get(number) => {
+                does(Effect::KvRead);
+                let (version, value) = store.get(number);
+                trace.read.push((key(number), version));
+                write!(text, "[{value:?}]").unwrap();
+            }
+            Op::Body => {
+                does(Effect::Stream);
+                write!(text, "{:?}", request.body).unwrap();
+            }
+            Op::Clock => {
+                does(Effect::Entropy);
+                write!(text, "[now {}]", store.clock.fetch_add(1, Ordering::Relaxed)).unwrap();
+            }
+            Op::Stream => {
+                does(Effect::Reply);
+                run.is_streamed = true;
+            }
+            Op::Put(number) => {
+                does(Effect::KvWrite);
+                store.put(number, "own");
+            }
+            Op::FailingGet => {
+                does(Effect::KvRead);
+                trace.read_failed = true;
+                write!(text, "[failed {}]", store.clock.fetch_add(1, Ordering::Relaxed)).unwrap();
+            }
+        }
+        false
+    }
+
+    fn answer(&self, run: &Run) -> String {
+        format!("v{} {}", self.version, run.text)
+    }
+}
+
+/// A run with its version, what it was asked, and its request.
+type Begun = (Program, Arc<Function>, Box<Asked>, Request, Run);
+
+/// A store, and the time.
+struct World {
+    space: Space,
+    runtime: tokio::runtime::Runtime,
+    clock: AtomicU64,
+    _store: Store,
+}
+
+impl World {
+    fn new() -> World {
+        let store = Store::Embedded(Embedded::in_memory(KvLimits::default()).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        World { space: store.space("t"), runtime, clock: AtomicU64::new(0), _store: store }
+    }
+
+    fn get(&self, number: u64) -> (u64, Option<Bytes>) {
+        let Space::Embedded(space) = &self.space else { unreachable!() };
+        let entry = space.get_many(&[key(number)]).unwrap().remove(0);
+        entry.map_or((0, None), |entry| (entry.version, Some(entry.value)))
+    }
+
+    fn commit(&self, changes: Vec<(BucketKey, Change)>) {
+        let outcome = self.runtime.block_on(self.space.clone().commit(Commit::new(Vec::new(), changes)));
+        assert!(matches!(outcome, Ok(Outcome::Committed { .. })), "{outcome:?}");
+    }
+
+    fn put(&self, number: u64, value: &'static str) {
+        self.commit(vec![(key(number), Change::Put(Bytes::from_static(value.as_bytes())))]);
+    }
+}
+
+fn request(random: &mut Rng) -> Request {
+    let mut headers = HeaderMap::new();
+    for name in ["x-a", "x-b", "x-c"] {
+        for value in [&[][..], &[][..], &[""], &["1"], &["1", "1"]][random.usize(..5)] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+    }
+    let method = if random.u8(..4) == 0 { Method::POST } else { Method::GET };
+    let target = Uri::from_static(["/x", "/x", "/x?y"][random.usize(..3)]);
+    let bodies: [&[&str]; 4] = [&[], &["a"], &["ab"], &["a", "b"]];
+    let head = RequestHead { method, target, headers, is_secure: random.u8(..5) == 0 };
+    Request { head, body: bodies[random.usize(..4)] }
+}
+
+/// A version, as a deployment makes it.
+fn deployed(program: Program, settings: &serde_json::Value) -> (Program, Arc<Function>) {
+    let config = config::function("settings", "f", Path::new("f.wasm"), settings.clone()).unwrap();
+    let home = Home { version: program.version, ..Home::alone() };
+    (program, Arc::new(Function::new(by_hand::loaded(&config), home)))
+}
+
+fn memo(function: &Function) -> &Memo {
+    function.memo.as_ref().unwrap()
+}
+
+/// A run that is over is learnt, as a worker does that.
+fn learnt(memo: &Memo, asked: &Asked, program: &Program, run: &Run) -> Vec<Event> {
+    // What went out while it was written is not there any more.
+    let text = if run.is_streamed { String::new() } else { program.answer(run) };
+    let content = Content::Whole(text.into());
+    let ended = Ended { content: Some(&content), head: None, has_trailers: false, was_refused_memory: false, is_remote: false };
+    let mut events = Vec::new();
+    memo.learn(asked, &run.trace, &ended, |event| events.push(event));
+    events
+}
+
+/// Gives the counts of hits, and of hits of entries that had read the store.
+fn simulate(seed: u64, memo_bytes_max: u64) -> [u64; 2] {
+    let mut random = Rng::with_seed(seed);
+    let world = World::new();
+    let settings = json!({ "memo": "auto", "memo_bytes_max": memo_bytes_max });
+    let (mut program, mut function) = deployed(Program::random(&mut random, 1), &settings);
+    let mut runs: Vec<Begun> = Vec::new();
+    let (mut hits, mut requests) = ([0; 2], Vec::new());
+    for step in 0..STEPS {
+        match random.u8(..16) {
+            0 => world.put(random.u64(..KEYS), ["", "1", "2"][random.usize(..3)]),
+            1 => world.commit(vec![(key(random.u64(..KEYS)), Change::Delete)]),
+            2 if random.u8(..4) == 0 => {
+                let version = program.version + 1;
+                (program, function) = deployed(Program::random(&mut random, version), &settings);
+            }
+            3..=8 if !runs.is_empty() => {
+                let index = random.usize(..runs.len());
+                let (program, function, asked, request, run) = &mut runs[index];
+                if program.step(run, request, &world) {
+                    learnt(memo(function), asked, program, run);
+                    runs.swap_remove(index);
+                }
+            }
+            _ => {
+                // Some requests are sent again.
+                let request = match random.usize(..=requests.len().min(6)) {
+                    0 => request(&mut random),
+                    again => requests.get(requests.len() - again).cloned().unwrap_or_else(|| request(&mut random)),
+                };
+                requests.push(request.clone());
+                let look = memo(&function).look(&body(request.body), Some(&request.head), Some(&world.space), |_| ());
+                match look {
+                    Look::Hit(entry) => {
+                        let mut run = Run::default();
+                        while !program.step(&mut run, &request, &world) {}
+                        assert_eq!(
+                            String::from_utf8_lossy(&entry.body),
+                            program.answer(&run),
+                            "seed {seed}, step {step}: {request:?} {program:?}"
+                        );
+                        assert_eq!(entry.head.headers.get(&CACHE_STATUS).unwrap(), "sledge; hit");
+                        hits[0] += 1;
+                        hits[1] += u64::from(!entry.reads.expected.is_empty());
+                    }
+                    Look::Run(asked) => runs.push((program.clone(), Arc::clone(&function), asked, request, Run::default())),
+                    Look::Bypass => panic!("its body is whole"),
+                }
+            }
+        }
+        assert!(memo(&function).bytes() as u64 <= memo_bytes_max);
+    }
+    hits
+}
+
+#[test]
+fn an_answer_from_the_table_is_what_a_run_would_answer_then() {
+    let mut sums = [0; 2];
+    for seed in 0..SEEDS {
+        let hits = simulate(seed, 1 << 20);
+        sums.iter_mut().zip(hits).for_each(|(sum, hits)| *sum += hits);
+    }
+    assert!(sums.iter().all(|hits| *hits > 200), "the table answers too little for this to prove anything: {sums:?}");
+}
+
+/// One value under two keys, always written together. Requests run or are answered from the table, at the same time as the writer: each answer has both of one commit, none older than what was
+/// there when its request came.
+#[test]
+fn answers_are_of_one_moment_behind_the_requests_arrival_also_where_threads_write() {
+    let world = World::new();
+    let (_, function) = deployed(Program { version: 1, ops: Vec::new(), length: 0 }, &json!({ "memo": "auto" }));
+    let Space::Embedded(space) = &world.space else { unreachable!() };
+    let (written, hits, is_over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let ask = || {
+        while !is_over.load(Ordering::Relaxed) {
+            let before = written.load(Ordering::SeqCst);
+            let asked = match memo(&function).look(&body(&["q"]), None, Some(&world.space), |_| ()) {
+                Look::Hit(entry) => {
+                    let text = String::from_utf8_lossy(&entry.body).into_owned();
+                    let (a, b) = text.split_once(' ').unwrap();
+                    assert_eq!(a, b, "of two commits");
+                    assert!(a.parse::<u64>().unwrap() >= before, "{a} is older than {before}, which was there");
+                    hits.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+                Look::Run(asked) => asked,
+                Look::Bypass => panic!("its body is whole"),
+            };
+            let (mut run, mut texts) = (Run::default(), Vec::new());
+            run.trace.effects.insert(Effect::KvRead);
+            // One after the other: what it has read may be of two commits.
+            for number in 0..2 {
+                let entry = space.get_many(&[key(number)]).unwrap().remove(0).unwrap();
+                run.trace.read.push((key(number), entry.version));
+                texts.push(String::from_utf8(entry.value.to_vec()).unwrap());
+            }
+            let content = Content::Whole(texts.join(" ").into());
+            let ended =
+                Ended { content: Some(&content), head: None, has_trailers: false, was_refused_memory: false, is_remote: false };
+            memo(&function).learn(&asked, &run.trace, &ended, |_| ());
+        }
+    };
+    let write = |value: u64| {
+        let put = |number| (key(number), Change::Put(value.to_string().into()));
+        world.commit(vec![put(0), put(1)]);
+        written.store(value, Ordering::SeqCst);
+    };
+    write(1);
+    thread::scope(|scope| {
+        // Dropped where a thread panics, too.
+        let askers: Vec<_> = (0..2).map(|_| scope.spawn(ask)).collect();
+        for value in 2..300 {
+            write(value);
+            thread::yield_now();
+        }
+        // The last value is answered from the table.
+        let before = hits.load(Ordering::Relaxed);
+        while hits.load(Ordering::Relaxed) < before + 100 && askers.iter().all(|asker| !asker.is_finished()) {
+            thread::yield_now();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Looks, and runs where it has to. What is answered, and whether that was a run.
+fn asked(memo: &Memo, text: &str, effect: Effect, events: &mut Vec<Event>) -> bool {
+    let asked = match memo.look(&body(&["q"]), None, None, |event| events.push(event)) {
+        Look::Hit(_) => return false,
+        Look::Run(asked) => asked,
+        Look::Bypass => panic!("its body is whole"),
+    };
+    let mut trace = EffectTrace::default();
+    trace.effects.insert(effect);
+    let content = Content::Whole(text.to_owned().into());
+    let head = ReplyHead { status: StatusCode::CREATED, ..ReplyHead::default() };
+    let ended =
+        Ended { content: Some(&content), head: Some(&head), has_trailers: false, was_refused_memory: false, is_remote: false };
+    memo.learn(&asked, &trace, &ended, |event| events.push(event));
+    true
+}
+
+#[test]
+fn what_the_developer_says_is_pure_is_looked_at_again_and_switched_off_where_it_is_not() {
+    let health = Arc::new(Health::default());
+    let pure = |pure| {
+        let of = Of { function: "f".to_owned(), version: 3, health: Some(Arc::clone(&health)) };
+        Memo::new(of, Settings { answers: true, pure, bytes_max: 1 << 20, whole_head: false })
+    };
+    let mut events = Vec::new();
+    let unsaid = pure(false);
+    assert!((0..10).all(|_| asked(&unsaid, "a", Effect::Entropy, &mut events)), "it read the clock");
+    assert!(events.contains(&Event::Refused(Why::Entropy)));
+
+    let honest = pure(true);
+    events.clear();
+    let runs = (0..2 * COMPARED + 2).filter(|_| asked(&honest, "a", Effect::Entropy, &mut events)).count();
+    assert_eq!(runs, 2 + 2, "two make the entry, two are compared with it");
+    assert_eq!(events.iter().filter(|event| **event == Event::Compared).count(), 2);
+    assert!(health.problems_now().is_empty());
+
+    let (lying, mut number) = (pure(true), 0);
+    let mut ask = || {
+        number += 1;
+        asked(&lying, &number.to_string(), Effect::Entropy, &mut Vec::new())
+    };
+    let runs = (0..COMPARED + 2).filter(|_| ask()).count();
+    assert_eq!(runs, 3, "two make the entry, one is compared with it");
+    assert!((0..10).all(|_| ask()), "from then on all run");
+    let problems = health.problems_now();
+    assert_eq!(problems[0].subject, "memo f version 3");
+    assert!(lying.explained().is_off && lying.bytes() == 0);
+    drop(lying);
+    assert!(health.problems_now().is_empty(), "its version is gone");
+}
+
+#[test]
+fn runs_are_explained_and_only_looked_at_where_nothing_more_is_wanted() {
+    let of = Of { function: "f".to_owned(), version: 1, health: None };
+    let memo = Memo::new(of, Settings { answers: false, pure: false, bytes_max: 1 << 20, whole_head: false });
+    let mut events = Vec::new();
+    assert!((0..3).all(|_| asked(&memo, "a", Effect::Safe, &mut events)) && asked(&memo, "a", Effect::Call, &mut events));
+    assert!(!events.contains(&Event::Stored));
+    let explained = serde_json::to_value(memo.explained()).unwrap();
+    assert_eq!((&explained["memo"], &explained["runs"], &explained["repeatable"]), (&json!("observe"), &json!(4), &json!(3)));
+    let refused: BTreeMap<_, _> = memo.explained().refused.iter().map(|why| (why.reason, why.runs)).collect();
+    assert_eq!(refused, BTreeMap::from([("called", 1)]));
+    assert_eq!(explained["effects"], json!(["safe", "call"]));
+}
+
+/// A body that has not come, or that has something behind it, is in no key.
+#[test]
+fn what_cannot_be_compared_runs_unwatched() {
+    let (_, function) = deployed(Program { version: 1, ops: Vec::new(), length: 0 }, &json!({ "memo": "auto" }));
+    let mut with_trailers = body(&["q"]);
+    with_trailers.set_trailers([(HeaderName::from_static("x"), HeaderValue::from_static("y"))].into_iter().collect());
+    let look = |body: &Body| matches!(memo(&function).look(body, None, None, |_| ()), Look::Bypass);
+    assert!(look(&with_trailers) && !look(&body(&["q"])));
+}
