@@ -13,6 +13,7 @@
 //! | `POST /functions/NAME/rollback?to=N` | serves that version again, code and settings, as the next one; the one before the present one is the default. A version that only a part of the requests goes to is given up, without a number nothing else happens |
 //! | `GET /functions/NAME/logs?lines=N&follow=true&format=json` | what it wrote to its standard error, and what it writes from now on |
 //! | `GET /functions/NAME/phases?seconds=N` | what its phases need, measured for so long while requests run |
+//! | `GET /functions/NAME/effects` | what its runs did, and why they are answered from a table or not, with `memo` |
 //! | `GET /status` | how the server is |
 //! | `GET /metrics` | numbers, in the OpenMetrics format |
 //! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token. `/readyz` lists what is wrong |
@@ -153,7 +154,7 @@ impl Api {
         let below = path.strip_prefix("/functions/");
         let function = below.filter(|name| !name.is_empty() && !name.contains('/'));
         let part = |of: &str| below.and_then(|rest| rest.strip_suffix(of)).filter(|name| !name.contains('/'));
-        let (logs, phases) = (part("/logs"), part("/phases"));
+        let (logs, phases, effects) = (part("/logs"), part("/phases"), part("/effects"));
         let (versions, diff, rollback) = (part("/versions"), part("/diff"), part("/rollback"));
         let promote = part("/promote");
         let result = match (path.as_str(), function, request.method()) {
@@ -163,6 +164,7 @@ impl Api {
             ("/drain", _, &Method::POST) => drain(),
             (_, None, &Method::GET) if logs.is_some() => self.logs(logs.unwrap_or_default(), request.uri().query()),
             (_, None, &Method::GET) if phases.is_some() => self.phases(phases.unwrap_or_default(), request.uri().query()).await,
+            (_, None, &Method::GET) if effects.is_some() => self.effects(effects.unwrap_or_default()),
             (_, None, &Method::GET) if versions.is_some() => self.versions(versions.unwrap_or_default().to_owned()).await,
             (_, None, &Method::GET) if diff.is_some() => {
                 self.diff(diff.unwrap_or_default().to_owned(), request.uri().query()).await
@@ -179,7 +181,7 @@ impl Api {
             ("/functions" | "/status" | "/metrics", _, _) => return not_allowed("GET"),
             ("/drain", _, _) => return not_allowed("POST"),
             (_, Some(_), _) => return not_allowed("GET, PUT, DELETE"),
-            (_, None, _) if [logs, phases, versions, diff].iter().any(Option::is_some) => return not_allowed("GET"),
+            (_, None, _) if [logs, phases, effects, versions, diff].iter().any(Option::is_some) => return not_allowed("GET"),
             (_, None, _) if rollback.is_some() || promote.is_some() => return not_allowed("POST"),
             _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {}", awsm_abi::text::line(&path)))),
         };
@@ -310,6 +312,29 @@ impl Api {
             return Err(Refusal(StatusCode::CONFLICT, why));
         }
         Ok(answer(StatusCode::OK, &measured))
+    }
+
+    /// What the runs of a function did.
+    fn effects(&self, name: &str) -> Result<Answer, Refusal> {
+        let function = self.deployer.current(name).ok_or_else(|| self.not_served(name))?;
+        let Some(memo) = &function.memo else {
+            let why = format!(
+                "the runs of `{name}` are not looked at: set `memo = \"observe\"` (or \"auto\") for it, and send requests"
+            );
+            return Err(Refusal(StatusCode::CONFLICT, why));
+        };
+        let conflict =
+            |(keys, conflicts, takes_turns)| json!({ "keys": keys, "conflicts": conflicts, "takes_turns": takes_turns });
+        let conflicts = function.isolation.iter().flat_map(|isolation| isolation.contention.conflicts()).map(conflict);
+        Ok(answer(
+            StatusCode::OK,
+            &json!({
+                "function": name,
+                "version": function.version,
+                "did": memo.explained(),
+                "conflicts": conflicts.collect::<Vec<_>>(),
+            }),
+        ))
     }
 
     fn function(&self, name: &str) -> Result<Answer, Refusal> {

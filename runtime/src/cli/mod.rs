@@ -4,6 +4,7 @@ mod build;
 mod dev;
 mod dirs;
 mod doctor;
+mod explain;
 mod invoke;
 mod kv;
 mod made;
@@ -86,6 +87,8 @@ enum Command {
     Logs(operate::LogsArgs),
     /// Show the phases that a function declares, or measure them
     Phases(phases::PhasesArgs),
+    /// Show what the runs of a function did, and why equal requests can be answered from a table or not
+    ExplainEffects(explain::ExplainArgs),
     /// Finish running requests, then stop the server
     Drain(operate::AskArgs),
     /// Look for what keeps a server from working on this machine, and say what to do
@@ -156,6 +159,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => operate::status(&args),
         Command::Logs(args) => operate::logs(&args),
         Command::Phases(args) => phases::phases(&args),
+        Command::ExplainEffects(args) => explain::explain(&args),
         Command::Drain(args) => operate::drain(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Kv(command) => kv::kv(&command),
