@@ -56,6 +56,7 @@ mod languages;
 mod life;
 mod lifted;
 mod many;
+mod memo;
 mod memory;
 mod metrics;
 mod names;
