@@ -16,11 +16,12 @@ use super::{
 };
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
-    EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, Isolation, KV_BYTES_MIN, MicrotaskClasses,
-    NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, SCHEDULES_MAX, WORKFLOWS_MAX,
-    asynchronous, compression, cors, folder, isolation, memo, redirect, schedule, workflow,
+    EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, Isolation, KV_BYTES_MIN, KV_MERGE_US_MAX,
+    MicrotaskClasses, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, SCHEDULES_MAX,
+    WORKFLOWS_MAX, asynchronous, compression, cors, folder, isolation, memo, redirect, schedule, workflow,
 };
 use crate::compile::OPT_LEVEL_MAX;
+use crate::kv::is_redis;
 use crate::phases::{BEGIN, PhaseConfig};
 use crate::schedule::Policy;
 use crate::secret::Variable;
@@ -212,6 +213,19 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
                 "is of no use without `kv`, where executions are kept: set that, too, or leave this out",
             );
         }
+    }
+    problems.range("kv_merge_us", config.kv_merge_us.into(), 0, KV_MERGE_US_MAX.into());
+    if config.kv_merge_us > 0 && !config.kv.as_deref().is_some_and(is_redis) {
+        problems.push(
+            "kv_merge_us",
+            "is for a store in Redis (`kv = \"redis://...\"`); reads of any other store wait for nothing, leave it out",
+        );
+    }
+    if config.kv_exclusive && !config.kv.as_deref().is_some_and(is_redis) {
+        problems.push(
+            "kv_exclusive",
+            "is for a store in Redis (`kv = \"redis://...\"`); any other store belongs to this server alone, leave it out",
+        );
     }
     problems.range("cache_bytes_max", config.cache_bytes_max, 1, u64::MAX);
     problems.range("compile_ms_max", config.compile_ms_max, 1, DEADLINE_MS_MAX);
@@ -605,6 +619,27 @@ mod tests {
         });
         assert_eq!(found.len(), 8, "{found:#?}");
         assert!(found.iter().all(|line| line.contains("0 is out of range; give ")), "{found:#?}");
+    }
+
+    #[test]
+    fn only_reads_of_a_store_in_redis_are_shared() {
+        let with = |kv: Option<&str>| {
+            problems(|config| {
+                config.kv = kv.map(Into::into);
+                config.kv_exclusive = true;
+                config.kv_merge_us = 1_000;
+            })
+        };
+        assert_eq!(with(Some("redis://host")), [""; 0]);
+        for kv in [None, Some("memory"), Some("kv.redb")] {
+            let found = with(kv);
+            assert!(found.len() == 2 && found.iter().all(|line| line.contains(": is for a store in Redis")), "{found:#?}");
+        }
+        let found = problems(|config| {
+            config.kv = Some("redis://host".into());
+            config.kv_merge_us = 100_001;
+        });
+        assert_eq!(found, ["s.toml: kv_merge_us: 100001 is out of range; give 0 to 100000"]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
+use std::time::Duration;
 
 use awsm_abi::types;
 use clap::ValueEnum;
@@ -34,7 +35,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::{OPT_LEVEL_MAX, Target};
-use crate::kv::KvLimits;
+use crate::kv::{KvLimits, KvSharing};
 use crate::phases::PhaseConfig;
 use crate::schedule::{CLASSES, Classes, Policy, Shares};
 use crate::secret::{Secret, Variable};
@@ -96,6 +97,8 @@ pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
 pub const BODY_BYTES_MAX: u64 = 1 << 30;
 
+/// The most that `kv_merge_us` may be.
+pub const KV_MERGE_US_MAX: u32 = 100_000;
 /// The smallest `kv_bytes_max`, `kv_tenant_bytes_max` and `executions_tenant_bytes_max`.
 pub const KV_BYTES_MIN: u64 = 64 << 10;
 /// What `admin` says where there is to be no admin API.
@@ -197,6 +200,11 @@ pub struct Config {
     /// are refused. Default: no limit.
     #[schemars(range(min = 65536))]
     pub executions_tenant_bytes_max: Option<u64>,
+    /// Whether this server alone writes to the Redis server (`kv`): reads of a key that is being read wait for that read then, in place of sending their own.
+    pub kv_exclusive: bool,
+    /// For how long a read waits, while others are under way, to be sent together with more to the Redis server (`kv`). Zero: not at all.
+    #[schemars(range(max = 100_000))]
+    pub kv_merge_us: u32,
     /// Certificate authorities (PEM) in addition to the system's: for servers that functions call over TLS, for a Redis server (`kv`), and for the collector of spans.
     pub http_ca_file: Option<PathBuf>,
     /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else `sledge` in the user's cache folder.
@@ -596,6 +604,8 @@ impl Default for Config {
             kv_bytes_max: KvLimits::default().bytes_max,
             kv_tenant_bytes_max: KvLimits::default().tenant_bytes_max,
             executions_tenant_bytes_max: None,
+            kv_exclusive: false,
+            kv_merge_us: 0,
             http_ca_file: None,
             cache_dir: None,
             cache_bytes_max: 1 << 30,
@@ -638,6 +648,12 @@ impl Config {
     #[must_use]
     pub const fn kv_limits(&self) -> KvLimits {
         KvLimits { bytes_max: self.kv_bytes_max, tenant_bytes_max: self.kv_tenant_bytes_max }
+    }
+
+    /// What readers of the key-value store share.
+    #[must_use]
+    pub const fn kv_sharing(&self) -> KvSharing {
+        KvSharing { is_exclusive: self.kv_exclusive, merge: Duration::from_micros(self.kv_merge_us as u64) }
     }
 }
 

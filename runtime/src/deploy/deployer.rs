@@ -236,7 +236,7 @@ impl Deployer {
         let health = Arc::new(Health::default());
         let roots = upstream::roots(config.http_ca_file.as_deref())?;
         let open = |kv| KvStore::open(kv, config.kv_limits(), &health, || roots.to_pem());
-        let kv = config.kv.as_deref().map(open).transpose()?;
+        let kv = config.kv.as_deref().map(open).transpose()?.map(|kv| kv.sharing(config.kv_sharing()));
         let addresses = config.functions.iter().filter_map(FunctionConfig::site).collect();
         let mut catalogue = Catalogue::new(config.worker_count(), budget, kv, roots, addresses).reporting(&health);
         for function in functions(&compiler) {
@@ -380,6 +380,7 @@ impl Deployer {
                 .map(|executions| executions.bytes().into_iter().map(|(tenant, bytes)| (tenant.to_string(), bytes)).collect())
                 .unwrap_or_default(),
             kv_commits: catalogue.kv().map(|kv| kv.commits().counts()),
+            kv_reads: catalogue.kv().and_then(|kv| kv.shared()?.read_counts()),
             problems: self.health.problems_now().into_iter().map(|problem| problem.subject).collect(),
             ..Gauges::default()
         }

@@ -15,6 +15,7 @@
 
 pub mod count;
 pub mod embedded;
+mod joined;
 pub mod outbox;
 pub mod record;
 pub mod records;
@@ -29,9 +30,10 @@ use bytes::Bytes;
 
 use crate::health::Health;
 
-pub use self::redis::{Fence, Lease, Post, Redis, Taken};
+pub use self::redis::{Fence, Lease, Post, ReadCounts, Redis, Taken};
 pub use count::Commits;
 pub use embedded::{Embedded, OpenError, Order};
+pub use joined::JoinCounts;
 pub use record::Record;
 pub use records::Records;
 
@@ -204,6 +206,15 @@ impl Default for KvLimits {
     }
 }
 
+/// What readers of a store in Redis share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KvSharing {
+    /// This process alone writes to it: reads that are under way are [joined](joined).
+    pub is_exclusive: bool,
+    /// How long reads wait, under load, to be sent together.
+    pub merge: Duration,
+}
+
 /// A store.
 #[derive(Debug)]
 pub enum Store {
@@ -239,6 +250,18 @@ impl Store {
         }
         let embedded = if kv == Path::new(KV_MEMORY) { Embedded::in_memory(limits) } else { Embedded::open(kv, limits, health) };
         embedded.map(Store::Embedded)
+    }
+
+    /// The same, whose readers in Redis share what they ask for as is said there. The embedded store has nothing to share.
+    #[must_use]
+    pub fn sharing(self, sharing: KvSharing) -> Store {
+        match self {
+            Store::Redis(store) => {
+                let store = if sharing.is_exclusive { store.exclusive() } else { store };
+                Store::Redis(store.merging(sharing.merge))
+            }
+            store @ Store::Embedded(_) => store,
+        }
     }
 
     /// What the server itself keeps in it.

@@ -11,6 +11,7 @@
 mod blocking;
 mod clock;
 pub mod lease;
+mod merged;
 pub mod post;
 pub mod records;
 mod shares;
@@ -23,6 +24,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::Either;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, Script, ScriptInvocation, TlsCertificates};
@@ -31,9 +33,11 @@ use tokio_rustls::rustls::crypto::ring;
 use self::blocking::Connections;
 use self::clock::Clock;
 pub use self::lease::{Fence, Lease, Taken};
+use self::merged::{Merges, Merging};
 pub use self::post::Post;
 pub use self::records::Records;
 use self::shares::{Keys, Shares};
+use super::joined::{JoinCounts, Joined, Tenants};
 use super::{
     BUCKETS_MAX, BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, COMMIT_KNOWN, Change, Commit, Commits, Entry, KvError,
     KvLimits, Outcome, Record,
@@ -72,6 +76,10 @@ pub struct Redis {
     /// For what waits on its thread.
     blocking: Connections,
     clock: Clock,
+    /// Reads that may be joined, where nothing else writes to the server.
+    joins: Option<Arc<Tenants>>,
+    /// Reads that are sent together, where they wait for that.
+    merges: Option<Arc<Merges>>,
 }
 
 /// A tenant's share of it.
@@ -79,6 +87,24 @@ pub struct Redis {
 pub struct Space {
     redis: Redis,
     keys: Arc<Keys>,
+    joined: Option<Arc<Joined>>,
+    merging: Option<Arc<Merging>>,
+}
+
+/// How reads of single keys were answered, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCounts {
+    /// Where they are joined.
+    pub joins: JoinCounts,
+    /// Sent to the store together with others.
+    pub merged: u64,
+}
+
+/// Why a commit has no outcome.
+struct Failure {
+    error: KvError,
+    /// It was sent, and no answer came: it may have been made, or may still be.
+    may_be_made: bool,
 }
 
 impl From<RedisError> for KvError {
@@ -115,13 +141,37 @@ impl Redis {
         };
         let client = Arc::new(client);
         let blocking = Connections::new(&client);
-        Ok(Redis { client, limits, commits: Arc::default(), blocking, clock: Clock::default() })
+        Ok(Redis { client, limits, commits: Arc::default(), blocking, clock: Clock::default(), joins: None, merges: None })
+    }
+
+    /// The same as the store of this process alone: reads are joined.
+    #[must_use]
+    pub fn exclusive(self) -> Redis {
+        Redis { joins: Some(Arc::default()), ..self }
+    }
+
+    /// The same where reads wait so long, under load, to be sent together; not at all, if that is no time.
+    #[must_use]
+    pub fn merging(self, wait: Duration) -> Redis {
+        Redis { merges: (!wait.is_zero()).then(|| Arc::new(Merges::new(wait))), ..self }
+    }
+
+    /// How reads were answered, where they are joined or merged.
+    #[must_use]
+    pub fn read_counts(&self) -> Option<ReadCounts> {
+        if self.joins.is_none() && self.merges.is_none() {
+            return None;
+        }
+        let joins = self.joins.as_ref().map(|joins| joins.counts()).unwrap_or_default();
+        Some(ReadCounts { joins, merged: self.merges.as_ref().map_or(0, |merges| merges.merged()) })
     }
 
     /// A tenant's share.
     #[must_use]
     pub fn space(&self, tenant: &str) -> Space {
-        Space { redis: self.clone(), keys: Arc::new(Keys::of(tenant)) }
+        let joined = self.joins.as_ref().map(|joins| joins.of(tenant));
+        let merging = self.merges.as_ref().map(|merges| merges.of(tenant));
+        Space { redis: self.clone(), keys: Arc::new(Keys::of(tenant)), joined, merging }
     }
 
     /// What became of commits.
@@ -162,13 +212,50 @@ impl Space {
         bucket: &BucketName,
         key: &[u8],
     ) -> Result<impl Future<Output = Result<Option<Entry>, KvError>> + use<>, KvError> {
-        let mut command = Cmd::new();
-        bucket.joined(key, |key| command.arg("HGET").arg(&self.keys.values).arg(key))?;
+        if self.joined.is_none() && self.merging.is_none() {
+            let mut command = Cmd::new();
+            bucket.joined(key, |key| command.arg("HGET").arg(&self.keys.values).arg(key))?;
+            return Ok(Either::Left(self.ask(command)));
+        }
+        Ok(Either::Right(self.get_shared(&bucket.key(key)?)))
+    }
+
+    /// The same, by a read that is under way if there is one; or sent together with others.
+    fn get_shared(&self, key: &BucketKey) -> impl Future<Output = Result<Option<Entry>, KvError>> + use<> {
+        match &self.joined {
+            Some(joined) => Either::Left(joined.read(key, || self.get_merged(key))),
+            None => Either::Right(self.get_merged(key)),
+        }
+    }
+
+    fn get_merged(&self, key: &BucketKey) -> impl Future<Output = Result<Option<Entry>, KvError>> + use<> {
+        let Some(merging) = &self.merging else {
+            let mut command = Cmd::new();
+            command.arg("HGET").arg(&self.keys.values).arg(&*key.0);
+            return Either::Left(self.ask(command));
+        };
+        let space = self.clone();
+        Either::Right(Arc::clone(merging).read(key.clone(), |keys| space.ask_several(keys)))
+    }
+
+    /// What the server answers to a command that reads one entry.
+    fn ask(&self, command: Cmd) -> impl Future<Output = Result<Option<Entry>, KvError>> + use<> {
         let redis = self.redis.clone();
-        Ok(async move {
+        async move {
             let stored: Option<Bytes> = command.query_async(&mut redis.connection()?).await?;
             stored.map(entry).transpose()
-        })
+        }
+    }
+
+    /// The same for a few entries, together as large as they are.
+    async fn ask_several(self, keys: Vec<BucketKey>) -> Result<Vec<Option<Entry>>, KvError> {
+        let mut command = Cmd::new();
+        command.arg("HMGET").arg(&self.keys.values);
+        keys.iter().for_each(|key| {
+            command.arg(&*key.0);
+        });
+        let stored: Vec<Option<Bytes>> = command.query_async(&mut self.redis.connection()?).await?;
+        stored.into_iter().map(|stored| stored.map(entry).transpose()).collect()
     }
 
     /// The same for several keys at the same moment.
@@ -176,6 +263,12 @@ impl Space {
     /// # Errors
     /// When the server cannot be asked, or the values are too large together.
     pub async fn get_many(self, keys: Vec<BucketKey>) -> Result<Vec<Option<Entry>>, KvError> {
+        // Of several keys that are read at one moment, none can be of another read.
+        if let [key] = &*keys
+            && (self.joined.is_some() || self.merging.is_some())
+        {
+            return Ok(vec![self.get_shared(key).await?]);
+        }
         let mut script = GET_MANY.prepare_invoke();
         script.key(&self.keys.values).arg(COMMIT_BYTES_MAX);
         keys.iter().for_each(|key| {
@@ -230,14 +323,37 @@ impl Space {
         if commit.fence.is_some() && commit.id.is_none() {
             commit.id = Some(fastrand::u128(..).to_ne_bytes());
         }
-        let answer = self.answer(&commit).await?;
-        self.outcome(&commit, &answer)
+        let Some(closed) = self.joined.as_ref().and_then(|joined| joined.close(commit.changes.iter().map(|(key, _)| key))) else {
+            return self.make(&commit).await.map_err(|failure| failure.error);
+        };
+        // It goes on by itself: what became of it has to be learnt, also if its function does not wait for that.
+        let made = tokio::spawn(async move {
+            let made = self.make(&commit).await;
+            if !made.as_ref().is_err_and(|failure| failure.may_be_made) {
+                closed.ended();
+            }
+            made.map_err(|failure| failure.error)
+        });
+        made.await.unwrap_or_else(|error| Err(KvError::Unknown(error.to_string())))
     }
 
-    /// The script that makes a commit, not later than that if it has an id.
-    fn script(&self, commit: &Commit, not_after_ms: u64) -> ScriptInvocation<'static> {
+    async fn make(&self, commit: &Commit) -> Result<Outcome, Failure> {
+        let answer = self.answer(commit).await?;
+        self.outcome(commit, &answer).map_err(|error| Failure { error, may_be_made: false })
+    }
+
+    /// The script that makes a commit, and whether it can: one with an id that is sent without the time or the incarnation, since these are not known yet, is only told them.
+    fn attempt(&self, commit: &Commit) -> (ScriptInvocation<'static>, bool) {
+        // Relaxed: a number that orders nothing else.
+        let (not_after_ms, told) = (self.redis.clock.not_after_ms(), self.keys.told.load(Ordering::Relaxed));
+        let can_be_made = commit.id.is_none() || (not_after_ms != 0 && told != 0);
+        (self.script(commit, not_after_ms, told), can_be_made)
+    }
+
+    /// The script that makes a commit; if that has an id, not later than that, and in that incarnation only.
+    fn script(&self, commit: &Commit, not_after_ms: u64, told: u64) -> ScriptInvocation<'static> {
         let mut script = COMMIT.prepare_invoke();
-        let Keys { values, order, version, bytes, scratch, buckets, commit: known, incarnation, told } = &*self.keys;
+        let Keys { values, order, version, bytes, scratch, buckets, commit: known, incarnation, .. } = &*self.keys;
         for key in [values, order, version, bytes, scratch, buckets] {
             script.key(key);
         }
@@ -253,8 +369,7 @@ impl Space {
             .arg(BUCKETS_MAX)
             .arg(COMMIT_KNOWN.as_millis() as u64)
             .arg(not_after_ms)
-            // Relaxed: a number that orders nothing else.
-            .arg(told.load(Ordering::Relaxed))
+            .arg(told)
             .arg(fastrand::u64(1..))
             .arg(fastrand::u64(FIRST_MIN..2 * FIRST_MIN))
             .arg(fastrand::u64(1..=STEP_MAX));
@@ -313,11 +428,11 @@ impl Space {
 
 impl Space {
     /// What the server answers to a commit. One that it knows by an id is sent again where the answer does not come: it is made once, and the answer to it is the same.
-    async fn answer(&self, commit: &Commit) -> Result<Vec<String>, KvError> {
+    async fn answer(&self, commit: &Commit) -> Result<Vec<String>, Failure> {
         let is_known = commit.id.is_some();
         let mut tries = if is_known { COMMIT_TRIES } else { 1 };
         let (mut was_sent, mut is_late) = (false, false);
-        let mut script = self.script(commit, self.redis.clock.not_after_ms());
+        let (mut script, mut can_be_made) = self.attempt(commit);
         loop {
             tries -= 1;
             let error: RedisError = match self.redis.connection() {
@@ -326,18 +441,18 @@ impl Space {
                         None => return Ok(answer),
                         // It may have been made before.
                         Some(_) if was_sent => {
-                            return Err(KvError::Unknown("Redis was asked again too late, or was emptied meanwhile".to_owned()));
+                            let why = "Redis was asked again too late, or was emptied meanwhile";
+                            return Err(Failure { error: KvError::Unknown(why.to_owned()), may_be_made: true });
                         }
                         Some(_) if is_late => {
-                            return Err(KvError::Unavailable(
-                                "the clock of Redis is being set, or Redis is being emptied".to_owned(),
-                            ));
+                            let why = "the clock of Redis is being set, or Redis is being emptied";
+                            return Err(Failure { error: KvError::Unavailable(why.to_owned()), may_be_made: false });
                         }
                         Some((redis_ms, incarnation)) => {
                             self.redis.clock.learn(redis_ms);
                             // Relaxed: as above.
                             self.keys.told.store(incarnation, Ordering::Relaxed);
-                            script = self.script(commit, self.redis.clock.not_after_ms());
+                            (script, can_be_made) = self.attempt(commit);
                             (is_late, tries) = (true, COMMIT_TRIES);
                             continue;
                         }
@@ -348,11 +463,11 @@ impl Space {
             };
             // Whatever the server says itself, it has not done it.
             let is_lost = error.is_io_error() || error.is_timeout() || error.is_connection_dropped();
-            was_sent |= is_lost && !error.is_connection_refusal();
+            was_sent |= is_lost && can_be_made && !error.is_connection_refusal();
             match (is_lost && tries > 0, was_sent && is_known) {
                 (true, _) => tracing::debug!(%error, "the key-value store is asked again what became of a commit"),
-                (false, true) => return Err(KvError::Unknown(error.to_string())),
-                (false, false) => return Err(error.into()),
+                (false, true) => return Err(Failure { error: KvError::Unknown(error.to_string()), may_be_made: true }),
+                (false, false) => return Err(Failure { error: error.into(), may_be_made: was_sent }),
             }
             tokio::time::sleep(COMMIT_PAUSE).await;
         }

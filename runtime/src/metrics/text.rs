@@ -13,6 +13,7 @@ use super::process;
 use super::shard::{MEMO_EVENTS, Metrics, OUTCOMES, Totals};
 use crate::counters::{Count, Sum};
 use crate::grpc::STATUSES;
+use crate::kv::{JoinCounts, ReadCounts};
 use crate::memo::rule::Why;
 use crate::schedule::CLASSES;
 
@@ -56,6 +57,8 @@ pub struct Gauges {
     pub problems: Vec<String>,
     /// Commits of the key-value store, by what became of them, where there is one.
     pub kv_commits: Option<[(&'static str, u64); 5]>,
+    /// How reads of the key-value store were answered, where they are joined or merged.
+    pub kv_reads: Option<ReadCounts>,
     /// Durable executions, where there is a store.
     pub executions: Option<ExecutionCounts>,
     /// Bytes of the store that durable executions take up, by tenant, where that is limited.
@@ -290,6 +293,7 @@ impl Collected {
             phases: _,
             problems,
             kv_commits,
+            kv_reads,
             executions,
             execution_bytes,
         } = &self.gauges;
@@ -337,6 +341,14 @@ impl Collected {
         if let Some(commits) = kv_commits {
             let commits = commits.iter().map(|(outcome, count)| ([("outcome", *outcome)], *count));
             counters(encoder, "kv_commits", "Commits of the key-value store, by what became of them", commits)?;
+        }
+        if let Some(ReadCounts { joins: JoinCounts { sent, alone, joined, slots_lost }, merged }) = kv_reads {
+            let reads = [("sent", sent), ("alone", alone), ("joined", joined), ("merged", merged)]
+                .map(|(way, count)| ([("way", way)], *count));
+            counters(encoder, "kv_reads", "Reads of keys in Redis, by how they were answered", reads.into_iter())?;
+            let (name, help) =
+                ("kv_slots_closed", "Slots whose reads are not joined any more, since the outcome of a write is unknown");
+            ConstGauge::new(*slots_lost).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
         if let Some(ExecutionCounts { open, queued, ended }) = executions {
             let (name, help) = ("executions_open", "Durable executions of workflows that have not ended");

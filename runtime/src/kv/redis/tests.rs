@@ -1,5 +1,6 @@
 //! Records, leases and requests on a real Redis server.
 
+mod joined;
 mod lost;
 pub(crate) mod played;
 
