@@ -116,6 +116,18 @@ fn wrong_values_are_named() {
     assert_refused("quota.json", &quota, &["executions_tenant_bytes_max", "65536"]);
     let alone = with(&|config| config["executions_tenant_bytes_max"] = 1_000_000.into());
     assert_refused("alone-quota.json", &alone, &["executions_tenant_bytes_max", "`kv`"]);
+    for kv in [json!("memory"), Value::Null] {
+        let config = with(&|config| {
+            config["kv"] = kv.clone();
+            config["kv_exclusive"] = true.into();
+            config["kv_merge_us"] = 1_000.into();
+        });
+        assert_refused(
+            "exclusive.json",
+            &config,
+            &["kv_exclusive: is for a store in Redis", "kv_merge_us: is for a store in Redis"],
+        );
+    }
     for (value, shown) in [(json!("often"), "\"often\""), (json!(0), "0"), (json!(-3), "-3"), (json!(1.5), "1.5")] {
         let config = with(&|config| config["functions"][1]["concurrency_max"] = value.clone());
         assert_refused("concurrency.json", &config, &["functions[1].concurrency_max", shown, "1"]);

@@ -51,6 +51,7 @@ mod http;
 mod instances;
 mod interfaces;
 mod isolation;
+mod joined;
 mod kv;
 mod languages;
 mod life;
