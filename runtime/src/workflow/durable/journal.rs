@@ -387,6 +387,18 @@ impl Key {
     fn time(self, ms: i64) -> Key {
         self.number(ms.max(0).cast_unsigned())
     }
+
+    /// The first key behind all that begin so. A scan without that bound copies what lies there and was not folded into the tree yet.
+    fn behind(&self) -> Bound<Vec<u8>> {
+        let mut behind = self.0.clone();
+        while let Some(last) = behind.pop() {
+            if let Some(next) = last.checked_add(1) {
+                behind.push(next);
+                return Bound::Excluded(behind);
+            }
+        }
+        Bound::Unbounded
+    }
 }
 
 impl From<Key> for Box<[u8]> {
@@ -739,10 +751,9 @@ impl Journal {
             None => Bound::Included(prefix.0.clone()),
         };
         let (max, mut places, mut has_more) = ((*max).clamp(1, LISTED_MAX), Vec::new(), false);
-        self.records.scan((start.as_ref().map(|key| &**key), Bound::Unbounded), Order::Rising, |key, name| {
-            if !key.starts_with(&prefix.0) {
-                return false;
-            }
+        let end = prefix.behind();
+        let bounds = (start.as_ref().map(|key| &**key), end.as_ref().map(|key| &**key));
+        self.records.scan(bounds, Order::Rising, |_, name| {
             has_more = places.len() == max;
             if !has_more {
                 let name = String::from_utf8_lossy(name).into();
@@ -885,8 +896,30 @@ impl Journal {
     }
 
     /// All whose keys begin so, with so much of each value as is wanted at least.
-    fn all(&self, prefix: &Key, head_bytes: usize, mut with: impl FnMut(&[u8], &[u8]) -> bool) -> Result<(), KvError> {
-        let bounds = (Bound::Included(&*prefix.0), Bound::Unbounded);
-        self.records.scan_heads(bounds, head_bytes, |key, value| key.starts_with(&prefix.0) && with(key, value))
+    fn all(&self, prefix: &Key, head_bytes: usize, with: impl FnMut(&[u8], &[u8]) -> bool) -> Result<(), KvError> {
+        let end = prefix.behind();
+        self.records.scan_heads((Bound::Included(&*prefix.0), end.as_ref().map(|key| &**key)), head_bytes, with)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys that begin otherwise are neither listed nor removed: no scan looks at what it finds there.
+    #[test]
+    fn a_bound_lies_right_behind_all_that_begin_alike() {
+        let behind = |bytes: &[u8]| Key(bytes.to_vec()).behind();
+        assert_eq!(behind(b"La"), Bound::Excluded(b"Lb".to_vec()));
+        assert_eq!(behind(b"L\xff\xff"), Bound::Excluded(b"M".to_vec()));
+        assert_eq!(behind(b"\xff"), Bound::Unbounded);
+        for seed in 0..1_000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut bytes =
+                |max: usize| -> Vec<u8> { (0..random.usize(0..=max)).map(|_| [0, 1, 0xfe, 0xff][random.usize(0..4)]).collect() };
+            let (prefix, key) = ([vec![b'L'], bytes(3)].concat(), [vec![b'L'], bytes(6)].concat());
+            let Bound::Excluded(end) = behind(&prefix) else { panic!("seed {seed}") };
+            assert_eq!(key >= prefix && key < end, key.starts_with(&prefix), "seed {seed}: {prefix:?} {key:?}");
+        }
     }
 }
