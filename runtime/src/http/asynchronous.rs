@@ -52,7 +52,7 @@ async fn keep(
 ) -> Result<hyper::Response<Answer>, Failure> {
     let Some(executions) = workflow.executions() else { return Err(Failure::NoStore) };
     let body = read(service, incoming).await?;
-    let request = kept(head, &body);
+    let request = kept(head, &body, service.tls.is_some());
     // A client that repeats it with the same key gets the same answer, and the function is called once.
     let key = head.headers.get(IDEMPOTENCY_KEY).map(|key| key.to_str().unwrap_or_default().to_owned());
     let (place, summary) = match executions.start(workflow, key.clone(), request.clone()).await {

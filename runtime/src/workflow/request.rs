@@ -1,7 +1,7 @@
 //! Requests as JSON: kept until a function is called with them, and made by tasks.
 //!
-//! `{"Method": "POST", "Path": "/a?b=c", "Headers": {"content-type": "text/plain"}, "Body": "..."}`; a body that is no text is `BodyBase64`, and several values of a header are a list. The function
-//! gets the body byte for byte, and what it may ask of a request besides.
+//! `{"Method": "POST", "Path": "/a?b=c", "Headers": {"content-type": "text/plain"}, "Body": "..."}`; a body that is no text is `BodyBase64`, several values of a header are a list, and a request that
+//! came over TLS has `"Scheme": "https"`. The function gets the body byte for byte, and what it may ask of a request besides.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -17,13 +17,17 @@ use crate::host::{Body, RequestHead};
 use crate::invoke::Input;
 use crate::invoke::function::Function;
 
+/// The schemes of requests: the second one over TLS, the first one where none is named.
+const HTTP: &str = "http";
+const HTTPS: &str = "https";
+
 /// What belongs to a connection, and not to the request.
 const OF_CONNECTION: [HeaderName; 6] =
     [CONNECTION, HeaderName::from_static("keep-alive"), TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
-/// A request as JSON. Values of headers that are no text are left out.
+/// A request as JSON. Values of headers that are no text are left out. `is_secure`: whether it came over TLS.
 #[must_use]
-pub fn kept(head: &Parts, body: &Bytes) -> Value {
+pub fn kept(head: &Parts, body: &Bytes, is_secure: bool) -> Value {
     let mut headers = Map::new();
     for name in head.headers.keys().filter(|name| !OF_CONNECTION.contains(name)) {
         let values: Vec<Value> =
@@ -33,6 +37,9 @@ pub fn kept(head: &Parts, body: &Bytes) -> Value {
     }
     let path = head.uri.path_and_query().map_or("/", |target| target.as_str());
     let mut request = json!({ "Method": head.method.as_str(), "Path": path, "Headers": headers });
+    if is_secure {
+        request["Scheme"] = HTTPS.into();
+    }
     match std::str::from_utf8(body) {
         Ok(text) => request["Body"] = text.into(),
         Err(_) => request["BodyBase64"] = BASE64_STANDARD.encode(body).into(),
@@ -93,7 +100,12 @@ fn head(request: &Value) -> Result<RequestHead, Failure> {
             headers.try_append(name, value).map_err(|error| malformed(format!("Headers: {error}")))?;
         }
     }
-    Ok(RequestHead { method, target, headers, is_secure: false })
+    let is_secure = match text("Scheme", HTTP)?.as_str() {
+        HTTP => false,
+        HTTPS => true,
+        _ => return Err(malformed("Scheme is http or https".to_owned())),
+    };
+    Ok(RequestHead { method, target, headers, is_secure })
 }
 
 fn malformed(what: String) -> Failure {
@@ -122,7 +134,8 @@ mod tests {
         let head = parts("/a/b?c=%20d", &[("x-a", "1"), ("x-b", "2"), ("x-a", "3"), ("connection", "close"), ("te", "trailers")]);
         for body in [&b""[..], b"{\"a\": 1}  ", "gr\u{fc}n\0".as_bytes(), b"\xff\x00\xfe"] {
             let body = Bytes::copy_from_slice(body);
-            let request = kept(&head, &body);
+            let is_secure = body.is_empty();
+            let request = kept(&head, &body, is_secure);
             let written: Value = serde_json::from_str(&request.to_string()).unwrap();
             let mut function = Function::new(by_hand::loaded(&FunctionConfig::new("f", "f.wasm")), Home::alone());
             assert_eq!(input(&written, &function).unwrap().body.into_bytes(), body);
@@ -130,12 +143,13 @@ mod tests {
             let Input { head: Some(head), .. } = input(&written, &function).unwrap() else { panic!("it has a head") };
             assert_eq!((head.method.as_str(), head.target.to_string().as_str()), ("POST", "/a/b?c=%20d"));
             assert_eq!(head.headers.get_all("x-a").iter().collect::<Vec<_>>(), ["1", "3"]);
+            assert_eq!(head.is_secure, is_secure);
             assert_eq!((head.headers.len(), &head.headers["x-b"]), (3, &HeaderValue::from_static("2")));
             assert!(is_same(&request, &written));
         }
-        let other = kept(&parts("/a/b?c=%20d", &[("date", "now")]), &Bytes::from_static(b"x"));
-        assert!(is_same(&other, &kept(&head, &Bytes::from_static(b"x"))), "whatever the headers say");
-        assert!(!is_same(&other, &kept(&head, &Bytes::from_static(b"y"))));
+        let other = kept(&parts("/a/b?c=%20d", &[("date", "now")]), &Bytes::from_static(b"x"), false);
+        assert!(is_same(&other, &kept(&head, &Bytes::from_static(b"x"), true)), "whatever the headers say");
+        assert!(!is_same(&other, &kept(&head, &Bytes::from_static(b"y"), false)));
     }
 
     #[test]
@@ -147,6 +161,7 @@ mod tests {
             (json!({ "BodyBase64": "%" }), "BodyBase64"),
             (json!({ "Method": "A B" }), "Method"),
             (json!({ "Method": 1 }), "Method"),
+            (json!({ "Scheme": "ftp" }), "Scheme"),
             (json!({ "Path": "a b" }), "Path"),
             (json!({ "Path": "http://host/" }), "Path"),
             (json!({ "Headers": [] }), "Headers"),
