@@ -51,6 +51,8 @@ pub use self::runner::{Remote, invocation};
 
 /// What the names of workflows begin with that are made of a function. No configured workflow is called so.
 const OF_FUNCTION: &str = "fn:";
+/// The state of such a workflow that calls the function.
+const CALL: &str = "Call";
 /// The longest time until a call is repeated: a day, in seconds.
 const DELAY_S_MAX: u64 = 86_400;
 /// Workflows that wait for each other, at most.
@@ -234,12 +236,10 @@ impl Workflow {
         Workflow { config, definition: definition.map(Arc::new), reach, upstream, deployed_ms, about }
     }
 
-    /// One that calls a function with its input as the body, and again where that fails, as the function's configuration says of asynchronous calls, or else as AWS Lambda does.
-    fn of_function(tenant: &str, function: &str, reach: Reach) -> Workflow {
-        let served = reach.functions.find(function).ok();
-        let asynchronous = served.and_then(|function| function.asynchronous.clone()).unwrap_or_default();
+    /// One that calls a function of a tenant with its input as the body, and again where that fails, as is configured of asynchronous calls.
+    fn of_function((tenant, function): (&str, &str), asynchronous: &AsynchronousConfig, reach: Reach) -> Workflow {
         let call = json!({ "Resource": format!("{OF_FUNCTION}{function}") });
-        Workflow::of_calls((tenant, function), &asynchronous, call, reach)
+        Workflow::of_calls((tenant, function), asynchronous, call, reach)
     }
 
     /// One that calls a function with [requests](request) as its inputs, if clients may ask for that and the store can keep them.
@@ -277,8 +277,8 @@ impl Workflow {
             });
             states["Failed"] = json!({ "Type": "Fail", "ErrorPath": "$.failure.Error", "CausePath": "$.failure.Cause" });
         }
-        states["Call"] = call;
-        let definition = json!({ "StartAt": "Call", "States": states }).to_string();
+        states[CALL] = call;
+        let definition = json!({ "StartAt": CALL, "States": states }).to_string();
         let definition = Definition::parse(&definition).map_err(|mistakes| format!("{mistakes:?}"));
         let config = WorkflowConfig::of_function(tenant, &format!("{OF_FUNCTION}{function}"), asynchronous);
         Workflow::new(config, definition, reach)

@@ -7,7 +7,7 @@
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
 //!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`pins`]: the versions of functions that they call, `pinning`: how these are
-//!   found and kept; `steer`: pauses and restarts; `moving`: executions that go on with what is served now; `removal`: of those that have ended; `quota`: the bytes that they take up; `outbox`: starts what
+//!   found and kept; `called`: the workflows of calls of functions; `steer`: pauses and restarts; `moving`: executions that go on with what is served now; `removal`: of those that have ended; `quota`: the bytes that they take up; `outbox`: starts what
 //!   functions have left behind; [`timetable`]: what schedules start; `counts`: for the metrics.
 //! - Where servers share a store in Redis, one of them owns the executions: `owner` (which one, and for how long), `term` (what that means for all of the above), `forward` (the others ask it).
 //!
@@ -16,6 +16,7 @@
 //! - A task's changes of the store are made in the commit of the step that takes its result in. A crash before it leaves neither, and the task runs again; after it, both are there.
 //! - All that is in memory is also in the journal, but for what tasks have done since. So an execution that waits for a long time is not kept in memory at all.
 
+mod called;
 mod core;
 mod counts;
 mod forward;
@@ -48,6 +49,7 @@ use serde_json::Value;
 use sledge_workflow::machine::{Event, Outcome, Status};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::called::Called;
 use self::counts::Counts;
 pub use self::counts::{Counted, ENDS};
 pub use self::gate::Queue;
@@ -90,6 +92,8 @@ struct Shared {
     messages: mpsc::Sender<Message>,
     /// Until the thread takes it.
     receiver: Mutex<Option<mpsc::Receiver<Message>>>,
+    /// The workflows of calls of functions.
+    called: Called,
     /// What executions of a tenant reach.
     tenants: Mutex<HashMap<Arc<str>, Reach>>,
     schedules: watch::Sender<Vec<Arc<Scheduled>>>,
@@ -260,6 +264,7 @@ impl Executions {
             space,
             messages,
             receiver,
+            called: Called::default(),
             tenants,
             schedules,
             paused,
@@ -321,7 +326,7 @@ impl Executions {
     #[must_use]
     pub fn of_function(&self, tenant: &str, function: &str) -> Option<Arc<Workflow>> {
         let reach = self.tenants().get(tenant)?.clone();
-        Some(Arc::new(Workflow::of_function(tenant, function, reach)))
+        Some(self.0.called.workflow(tenant, function, &reach))
     }
 
     fn tenants(&self) -> MutexGuard<'_, HashMap<Arc<str>, Reach>> {
