@@ -23,7 +23,7 @@ use super::queue::{self, Queues};
 use super::term::Term;
 use super::{Executions, Message, Refused, Started, is_name, timetable};
 use crate::kv::{Commit, KvError, Record};
-use crate::workflow::{Runner, Workflow, express};
+use crate::workflow::{CALL, OF_FUNCTION, Runner, Workflow, express};
 
 /// How long to wait before the journal is read again that could not be read.
 const RETRY: Duration = Duration::from_secs(1);
@@ -427,7 +427,11 @@ impl<R: Runner + 'static> Core<R> {
         if summary.parent.is_some() {
             return Err(Refused::NotRedrivable("a task of another execution has waited for it: redrive that one".into()));
         }
-        match self.tell_again(place, &summary, Event::Redriven).await {
+        // A call of a function that has told its failure would only fail again at its last state: the function is called again.
+        let is_call = place.workflow.starts_with(OF_FUNCTION);
+        let again =
+            if is_call { Event::Restarted { state: CALL.into(), input: (*summary.input).clone() } } else { Event::Redriven };
+        match self.tell_again(place, &summary, again).await {
             Err(Refused::NoTask) => return Err(Refused::NotRedrivable("it was stopped before it began: start another".into())),
             told => told?,
         }

@@ -1,5 +1,6 @@
 //! Durable executions on a real store, whose disk a crash can be played to, with functions that are played, too.
 
+mod calls;
 mod crashes;
 mod datasets;
 mod life;
