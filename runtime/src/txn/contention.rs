@@ -5,6 +5,10 @@
 //! what would conflict otherwise, and nothing depends on them: a transaction that has waited for [`LOCK_TIME_MAX`] goes on without, so that two that wait for each other do not
 //! do so for ever, and what is right is decided by the commit alone.
 //!
+//! A lock that thousands wait for is another matter: all of them would go on at the same time then, and all but one conflict, again and again. What can wait before it has begun (a task of a
+//! durable execution) stands in the key's [line](Contention::line) instead. It holds nothing there, so that it may wait for as long as it takes, and only the first of the line waits for the
+//! lock.
+//!
 //! A template cools down when its locks were free so often that the last conflict is long past.
 
 use std::collections::HashMap;
@@ -25,6 +29,8 @@ const CONFLICTS_TIME: Duration = Duration::from_secs(1);
 const CALM: u32 = 64;
 /// For how long a lock is waited for.
 pub const LOCK_TIME_MAX: Duration = Duration::from_millis(100);
+/// For how long the first of a line waits for the lock. Where a transaction holds it longer, one after the other goes on without, not all at once.
+pub const FIRST_TIME_MAX: Duration = Duration::from_secs(1);
 /// Templates that are known, and keys with a lock, at most; beyond that transactions go on without.
 const TEMPLATES_MAX: usize = 1_024;
 const LOCKS_MAX: usize = 4_096;
@@ -41,6 +47,16 @@ pub struct Contended {
     pub lock: Arc<Lock<()>>,
 }
 
+/// The first place of a key's line, which is left when the lock is held.
+#[derive(Debug)]
+pub struct First {
+    pub(super) contended: Contended,
+    /// Whether nothing stood in the line.
+    pub(super) was_free: bool,
+    /// The next one is the first when this is dropped.
+    pub(super) line: Held,
+}
+
 /// The keys of one tenant over which transactions conflict.
 #[derive(Debug, Default)]
 pub struct Contention {
@@ -52,7 +68,21 @@ pub struct Contention {
 #[derive(Debug, Default)]
 struct Heat {
     templates: HashMap<u64, Template>,
-    locks: HashMap<BucketKey, Arc<Lock<()>>>,
+    locks: HashMap<BucketKey, KeyLocks>,
+}
+
+/// How transactions take turns over a key.
+#[derive(Clone, Debug, Default)]
+struct KeyLocks {
+    lock: Arc<Lock<()>>,
+    /// Held by what is the first of the line.
+    line: Arc<Lock<()>>,
+}
+
+impl KeyLocks {
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.lock) > 1 || Arc::strong_count(&self.line) > 1
+    }
 }
 
 #[derive(Debug)]
@@ -98,6 +128,21 @@ impl Contention {
     /// The lock that a transaction has to hold before it reads that key, if it is of a hot template.
     #[must_use]
     pub fn lock(&self, key: &BucketKey) -> Option<Arc<Lock<()>>> {
+        self.locks(key).map(|locks| locks.lock)
+    }
+
+    /// Stands in the line of a key, if it is of a hot template, until it is the first. To be asked for by what holds no lock and no place that others of the line may need, and to be
+    /// [used](super::Transaction::take_first) before anything is read. Dropping the future leaves the line.
+    pub async fn line(&self, key: &BucketKey) -> Option<First> {
+        let KeyLocks { lock, line } = self.locks(key)?;
+        let (line, was_free) = match Arc::clone(&line).try_lock_owned() {
+            Ok(line) => (line, true),
+            Err(_) => (line.lock_owned().await, false),
+        };
+        Some(First { contended: Contended { key: key.clone(), lock }, was_free, line })
+    }
+
+    fn locks(&self, key: &BucketKey) -> Option<KeyLocks> {
         if !self.is_hot.load(Ordering::Relaxed) {
             return None;
         }
@@ -107,18 +152,18 @@ impl Contention {
         if !templates.get(&of).is_some_and(Template::is_hot) {
             return None;
         }
-        if let Some(lock) = locks.get(key) {
-            return Some(Arc::clone(lock));
+        if let Some(locks) = locks.get(key) {
+            return Some(locks.clone());
         }
         if locks.len() >= LOCKS_MAX {
-            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+            locks.retain(|_, locks| locks.is_used());
             if locks.len() >= LOCKS_MAX {
                 return None;
             }
         }
-        let lock = Arc::new(Lock::new(()));
-        locks.insert(key.clone(), Arc::clone(&lock));
-        Some(lock)
+        let new = KeyLocks::default();
+        locks.insert(key.clone(), new.clone());
+        Some(new)
     }
 
     /// A lock was asked for, and was free or not.
@@ -129,7 +174,7 @@ impl Contention {
         template.calm = if was_free { template.calm + 1 } else { 0 };
         if template.calm >= CALM {
             heat.templates.remove(&of);
-            heat.locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+            heat.locks.retain(|_, locks| locks.is_used());
             let is_hot = heat.templates.values().any(Template::is_hot);
             self.is_hot.store(is_hot, Ordering::Relaxed);
         }
@@ -140,6 +185,12 @@ impl Contention {
     pub fn conflicts(&self) -> Vec<(String, u32, bool)> {
         let heat = self.heat();
         heat.templates.values().map(|template| (template.name.to_string(), template.conflicts, template.is_hot())).collect()
+    }
+
+    /// How many conflicts there were over the templates that are known.
+    #[cfg(test)]
+    pub fn conflicts_sum(&self) -> u64 {
+        self.heat().templates.values().map(|template| u64::from(template.conflicts)).sum()
     }
 
     fn heat(&self) -> MutexGuard<'_, Heat> {
@@ -182,6 +233,8 @@ fn template(key: &BucketKey) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
     use crate::kv::BucketName;
 
@@ -212,6 +265,26 @@ mod tests {
         assert!(contention.lock(&key).is_some());
         contention.locked(&key, true);
         assert!(contention.lock(&key).is_none() && !contention.is_hot.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn one_after_the_other_is_the_first_of_a_line_and_those_that_have_left_it_are_passed_over() {
+        let (contention, now, key) = (Contention::default(), Instant::now(), key("n"));
+        assert!(contention.line(&key).now_or_never().unwrap().is_none(), "it is not hot");
+        (0..CONFLICTS).for_each(|_| contention.conflicted(&key, now));
+        let first = contention.line(&key).now_or_never().unwrap().unwrap();
+        assert!(first.was_free);
+        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(contention.line(&key))).collect();
+        assert!(waiting.iter_mut().all(|waits| waits.now_or_never().is_none()));
+        let other = Contention::lock(&contention, &key).unwrap();
+        assert!(Arc::ptr_eq(&other, &first.contended.lock), "the line leads to the key's lock");
+        drop(waiting.remove(0));
+        drop(first);
+        assert!((&mut waiting[1]).now_or_never().is_none(), "it is not its turn");
+        let second = (&mut waiting[0]).now_or_never().unwrap().unwrap();
+        assert!(!second.was_free);
+        drop(second);
+        assert!((&mut waiting[1]).now_or_never().is_some());
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -34,7 +34,7 @@ use crate::kv::outbox::{self, Outbox};
 use crate::kv::{BucketKey, BucketName, Commit, Entry, KvError, Outcome, Space};
 
 use self::column::{Column, Stale, Versions, View};
-use self::contention::{Contended, Contention, Held, LOCK_TIME_MAX};
+use self::contention::{Contended, Contention, FIRST_TIME_MAX, First, Held, LOCK_TIME_MAX};
 use self::mutants::Mutant;
 
 /// What transactions of a function have in common.
@@ -73,6 +73,8 @@ pub struct Transaction {
     calls: Mutex<Vec<PutOff>>,
     /// Bytes of the column, as of its last change.
     bytes: AtomicUsize,
+    /// The key over which it has conflicted.
+    conflicted: Mutex<Option<BucketKey>>,
     /// What became of its commit, when that is known.
     outcome: Mutex<Option<Result<Outcome, KvError>>>,
     /// By what requests to other servers are named that it makes, and how many it has made: where it may be repeated, so that it makes the same again.
@@ -133,6 +135,7 @@ impl Transaction {
             held: Mutex::default(),
             calls: Mutex::default(),
             bytes: AtomicUsize::new(0),
+            conflicted: Mutex::default(),
             outcome: Mutex::default(),
             requests: None,
         }
@@ -256,16 +259,33 @@ impl Transaction {
 
     /// Waits for its turn over these keys, for as long as that is worth it.
     pub async fn take_turns(&self, contended: Vec<Contended>) {
-        for Contended { key, lock } in contended {
-            let (held, was_free) = match Arc::clone(&lock).try_lock_owned() {
-                Ok(held) => (Some(held), true),
-                Err(_) => (tokio::time::timeout(LOCK_TIME_MAX, lock.lock_owned()).await.ok(), false),
-            };
-            self.isolation.contention.locked(&key, was_free);
-            if let Some(held) = held {
-                lock_held(self.outermost()).push((key, held));
-            }
+        for contended in contended {
+            self.take_turn(contended, LOCK_TIME_MAX, true).await;
         }
+    }
+
+    /// Waits for its turn over the key of whose line it is the first, and leaves the line. To be called before it has read anything.
+    pub async fn take_first(&self, First { contended, was_free, line }: First) {
+        self.take_turn(contended, FIRST_TIME_MAX, was_free).await;
+        drop(line);
+    }
+
+    /// `was_free`: whether nothing stood before that lock.
+    async fn take_turn(&self, Contended { key, lock }: Contended, time_max: Duration, was_free: bool) {
+        let (held, is_free) = match Arc::clone(&lock).try_lock_owned() {
+            Ok(held) => (Some(held), true),
+            Err(_) => (tokio::time::timeout(time_max, lock.lock_owned()).await.ok(), false),
+        };
+        self.isolation.contention.locked(&key, was_free && is_free);
+        if let Some(held) = held {
+            lock_held(self.outermost()).push((key, held));
+        }
+    }
+
+    /// The key that was changed, of one that is [stale](Settled::Stale) since it has read that: what runs again in its place may stand in the key's [line](Contention::line) first.
+    #[must_use]
+    pub fn take_conflicted(&self) -> Option<BucketKey> {
+        lock(&self.conflicted).take()
     }
 
     /// Puts off a call whose reply is not wanted until the commit was made.
@@ -377,6 +397,7 @@ impl Transaction {
     fn stale(&self, stale: &Stale) -> Settled {
         if let Stale::Key(key) = stale {
             self.isolation.contention.conflicted(key, Instant::now());
+            *lock(&self.conflicted) = Some(key.clone());
         }
         if self.above.is_none() {
             lock_held(self).clear();

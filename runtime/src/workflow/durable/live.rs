@@ -24,7 +24,7 @@ use super::pins::Pins;
 use super::quota::{Size, Used};
 use super::task::{self, Finished, Made};
 use super::{Refused, moving, name_of};
-use crate::kv::{self, Commit, KvError, Record};
+use crate::kv::{self, BucketKey, Commit, KvError, Record};
 use crate::txn::{Settled, Transaction};
 use crate::workflow::failure::of_store;
 use crate::workflow::{Runner, Workflow, express};
@@ -73,8 +73,8 @@ pub(super) struct Live<R> {
     state: State,
     running: FuturesUnordered<Running>,
     given_up: HashMap<TaskId, AbortHandle>,
-    /// How often the commit of a task conflicted.
-    conflicts: HashMap<TaskId, u32>,
+    /// How often the commit of a task conflicted, and the key that had been changed last.
+    conflicts: HashMap<TaskId, (u32, Option<BucketKey>)>,
     /// The versions of functions that its tasks call.
     pins: Rc<Pins>,
     /// Where the bytes of its tenant are added up, if there is a quota.
@@ -105,8 +105,8 @@ struct Plan {
 enum Turn {
     /// The step was made.
     Made,
-    /// Its task has to run again.
-    Again,
+    /// Its task has to run again, since that key was changed, or the set of keys of a bucket.
+    Again(Option<BucketKey>),
     /// Its task has failed, since its changes of the store could not be made.
     TaskFailed(Failure),
     /// Nothing was made, and nothing will be: the store does not work, and the caller is told, or the server stops.
@@ -376,11 +376,11 @@ impl<R: Runner + 'static> Live<R> {
         };
         let failure = match self.turn(events(result), made, false).await {
             Turn::Made | Turn::Not(_) => None,
-            Turn::Again if self.may_run_again(task) => {
+            Turn::Again(key) if self.may_run_again(task, key.as_ref()) => {
                 self.begin(task);
                 return true;
             }
-            Turn::Again => Some(task::conflict()),
+            Turn::Again(_) => Some(task::conflict()),
             Turn::TaskFailed(failure) => Some(failure),
         };
         self.conflicts.remove(&task);
@@ -390,10 +390,11 @@ impl<R: Runner + 'static> Live<R> {
         !self.has_ended()
     }
 
-    /// Whether a task whose commit conflicted is carried out again.
-    fn may_run_again(&mut self, task: TaskId) -> bool {
-        let conflicts = self.conflicts.entry(task).or_default();
+    /// Whether a task whose commit conflicted, over that key, is carried out again.
+    fn may_run_again(&mut self, task: TaskId, key: Option<&BucketKey>) -> bool {
+        let (conflicts, last) = self.conflicts.entry(task).or_default();
         *conflicts += 1;
+        *last = key.cloned();
         *conflicts <= task::STALE_MAX
     }
 
@@ -453,7 +454,9 @@ impl<R: Runner + 'static> Live<R> {
         match settled {
             Settled::Done => self.core.pins.wrote(&sets),
             Settled::Failed(error) => return Err(Turn::TaskFailed(of_store(&error))),
-            Settled::Stale | Settled::Commit(_) => return Err(Turn::Again),
+            Settled::Stale | Settled::Commit(_) => {
+                return Err(Turn::Again(transaction.and_then(|transaction| transaction.take_conflicted())));
+            }
         }
         if let Some(transaction) = transaction {
             self.send_put_off(&transaction);
@@ -591,7 +594,8 @@ impl<R: Runner + 'static> Live<R> {
         let (handle, registration) = AbortHandle::new_pair();
         self.given_up.insert(task, handle);
         let of = task::Of { id: self.id, place: self.place.clone(), pins: Rc::clone(&self.pins) };
-        let work = task::carry_out(Rc::clone(&self.core), Arc::clone(&self.workflow), of, start.clone());
+        let conflicted = self.conflicts.get_mut(&task).and_then(|(_, key)| key.take());
+        let work = task::carry_out(Rc::clone(&self.core), Arc::clone(&self.workflow), of, start.clone(), conflicted);
         let work = Abortable::new(work, registration);
         self.running.push(Box::pin(async move { work.await.ok() }));
     }

@@ -2,6 +2,9 @@
 //!
 //! A function's or an operation's reads and writes are a transaction that is [settled](Transaction::settle) when it has answered: what is left of it is a [commit](Made), to which the execution
 //! adds its own next checkpoint. So both are there after a crash or neither is, and then the task is carried out again. What has been read and was changed meanwhile makes it run again, too.
+//!
+//! A task that runs again since a hot key was changed stands in the [line](crate::txn::contention::Contention::line) of that key first, and so does an operation of a hot key. It holds nothing
+//! there, no place either. So of thousands of tasks that read and change one key each conflicts a few times at most, and other tasks have the places.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,8 +22,9 @@ use super::pins::Pins;
 use super::{Refused, name_of};
 use crate::config::Instance;
 use crate::invoke::function::Function;
-use crate::kv::{self, Commit, KvError};
+use crate::kv::{self, BucketKey, Commit, KvError};
 use crate::outcome;
+use crate::txn::contention::First;
 use crate::txn::{Isolation, Outside, Settled, Transaction};
 use crate::workflow::failure::{failed, of_function, of_store};
 use crate::workflow::function::{Asked, Call, replied};
@@ -73,17 +77,25 @@ impl From<Result<Value, Failure>> for Attempt {
     }
 }
 
-/// Carries a task of that execution out.
+/// Carries a task of that execution out. `conflicted` is the key that was changed while it ran before, if it has.
 pub(super) async fn carry_out<R: Runner + 'static>(
     core: Rc<Core<R>>,
     workflow: Arc<Workflow>,
     execution: Of,
     start: StartTask,
+    mut conflicted: Option<BucketKey>,
 ) -> Finished {
     let begun_ms = express::now_ms();
     let mut runs = 0;
     loop {
-        let Attempt { result, transaction } = attempt(&core, &workflow, &execution, &start).await;
+        let first = match conflicted.take() {
+            None => None,
+            Some(key) => match core.unless_stopping(workflow.reach.contention.line(&key)).await {
+                None => return Finished { task: start.task, begun_ms, result: stopping(), made: None },
+                Some(first) => first,
+            },
+        };
+        let Attempt { result, transaction } = attempt(&core, &workflow, &execution, &start, first).await;
         let Some((transaction, ended_well)) = transaction else {
             return Finished { task: start.task, begun_ms, result, made: None };
         };
@@ -93,6 +105,7 @@ pub(super) async fn carry_out<R: Runner + 'static>(
             Settled::Failed(error) => (Err(of_store(&error)), None),
             Settled::Stale if runs < STALE_MAX => {
                 runs += 1;
+                conflicted = transaction.take_conflicted();
                 continue;
             }
             Settled::Stale => (Err(conflict()), None),
@@ -106,18 +119,25 @@ pub(super) fn conflict() -> Failure {
     failed("KeyValue.Conflict", format!("what the task reads was changed {STALE_MAX} times while it ran"))
 }
 
-async fn attempt<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, execution: &Of, start: &StartTask) -> Attempt {
+/// `first`: its place in the line of a key that it is to have the lock of.
+async fn attempt<R: Runner + 'static>(
+    core: &Rc<Core<R>>,
+    workflow: &Workflow,
+    execution: &Of,
+    start: &StartTask,
+    first: Option<First>,
+) -> Attempt {
     let StartTask { resource, input, .. } = start;
     if start.purpose != Purpose::Work {
         return dataset(core, workflow, start).await;
     }
     match &**resource {
-        Resource::Function { name, .. } => function(core, workflow, execution, &Asked::plain(name, input), start).await,
+        Resource::Function { name, .. } => function(core, workflow, execution, &Asked::plain(name, input), (start, first)).await,
         Resource::LambdaInvoke { .. } => match Asked::invoke(input) {
-            Ok(asked) => function(core, workflow, execution, &asked, start).await,
+            Ok(asked) => function(core, workflow, execution, &asked, (start, first)).await,
             Err(failure) => Err(failure).into(),
         },
-        Resource::KeyValue { operation } => key_value(core, workflow, *operation, input).await,
+        Resource::KeyValue { operation } => key_value(core, workflow, (*operation, input), first).await,
         Resource::Workflow { .. } | Resource::StartExecution { .. } => nested(core, workflow, execution.id, start).await.into(),
         Resource::Http { .. } | Resource::HttpInvoke => request(core, workflow, execution.id, start).await.into(),
     }
@@ -129,11 +149,11 @@ async fn function<R: Runner + 'static>(
     workflow: &Workflow,
     execution: &Of,
     asked: &Asked<'_>,
-    start: &StartTask,
+    (start, mut first): (&StartTask, Option<First>),
 ) -> Attempt {
     let mut pause = Duration::ZERO;
     loop {
-        let missing = match call_version(core, workflow, execution, asked, start).await {
+        let missing = match call_version(core, workflow, execution, asked, (start, first.take())).await {
             Ok(attempt) => return attempt,
             Err(missing) => missing,
         };
@@ -150,7 +170,7 @@ async fn call_version<R: Runner + 'static>(
     workflow: &Workflow,
     execution: &Of,
     asked: &Asked<'_>,
-    start: &StartTask,
+    (start, mut first): (&StartTask, Option<First>),
 ) -> Result<Attempt, Missing> {
     let Some(_place) = core.unless_stopping(core.place(workflow)).await else { return Ok(stopping().into()) };
     let mut back_off = BACK_OFF_MIN;
@@ -165,6 +185,11 @@ async fn call_version<R: Runner + 'static>(
             Err(failure) => return Ok(Err(failure).into()),
         };
         let transaction = transaction(workflow, &function, &task_name(execution.id, start.task));
+        // The next one of the line takes a place while this one waits for the lock or runs.
+        match (&transaction, first.take()) {
+            (Some(transaction), Some(first)) => transaction.take_first(first).await,
+            (_, first) => drop(first),
+        }
         let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
         let call = Call { function: &function, input, deadline, joins: transaction.clone(), follows: false };
         match replied(&core.runner, call).await {
@@ -228,8 +253,8 @@ fn transaction(workflow: &Workflow, function: &Function, name: &str) -> Option<A
 async fn key_value<R: Runner + 'static>(
     core: &Core<R>,
     workflow: &Workflow,
-    operation: KeyValueOperation,
-    input: &Value,
+    (operation, input): (KeyValueOperation, &Value),
+    first: Option<First>,
 ) -> Attempt {
     let asked = match store::Asked::read(operation, input) {
         Ok(asked) => asked,
@@ -239,8 +264,19 @@ async fn key_value<R: Runner + 'static>(
         Ok(space) => space,
         Err(failure) => return Err(failure).into(),
     };
-    let transaction =
-        Transaction::begin(&Isolation { contention: Arc::clone(&workflow.reach.contention), outside: Outside::Split });
+    let contention = &workflow.reach.contention;
+    let transaction = Transaction::begin(&Isolation { contention: Arc::clone(contention), outside: Outside::Split });
+    let first = match first {
+        Some(first) => Some(first),
+        // It has no other key.
+        None => match core.unless_stopping(contention.line(&asked.key)).await {
+            Some(first) => first,
+            None => return stopping().into(),
+        },
+    };
+    if let Some(first) = first {
+        transaction.take_first(first).await;
+    }
     let mut back_off = BACK_OFF_MIN;
     loop {
         match operate(space, &transaction, &asked).await {
@@ -291,7 +327,6 @@ async fn dataset<R: Runner + 'static>(core: &Core<R>, workflow: &Workflow, start
 
 async fn operate(space: &kv::Space, transaction: &Transaction, asked: &store::Asked) -> Result<Value, KvError> {
     let store::Asked { bucket, key, change } = asked;
-    transaction.take_turns(transaction.contended(std::iter::once(key))).await;
     let Some(change) = change else {
         let entry = match transaction.read(key)? {
             Some(known) => known,

@@ -3,6 +3,7 @@
 mod calls;
 mod crashes;
 mod datasets;
+mod hot;
 mod life;
 mod moves;
 mod outbox;
