@@ -37,6 +37,7 @@ use crate::kv::{KvError, Order, Record, Records};
 pub const EVENTS_MAX: usize = 1_000;
 /// Bytes of events after which an answer ends: items that a Map has read are in its history, and large.
 pub const EVENTS_BYTES_MAX: usize = 8 << 20;
+const DAY_MS: i64 = 86_400_000;
 /// Executions that one answer gives.
 pub const LISTED_MAX: usize = 1_000;
 
@@ -174,7 +175,8 @@ impl Summary {
     }
 
     /// It has ended so, and is kept for so long.
-    pub(super) fn ended(&mut self, outcome: &Outcome, now_ms: i64, kept_ms: i64) {
+    pub(super) fn ended(&mut self, outcome: &Outcome, now_ms: i64, retention_days: u32) {
+        let kept_ms = i64::from(retention_days).saturating_mul(DAY_MS);
         (self.stopped_ms, self.expires_ms) = (Some(now_ms), Some(now_ms.saturating_add(kept_ms)));
         self.status = match outcome {
             Outcome::Succeeded(output) => {

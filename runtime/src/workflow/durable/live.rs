@@ -18,6 +18,7 @@ use sledge_workflow::machine::{
 };
 use tokio::sync::{mpsc, oneshot};
 
+use super::back_off::BackOff;
 use super::core::Core;
 use super::journal::{self, Checkpoint, Parent, Place, Standing, Summary};
 use super::pins::Pins;
@@ -32,9 +33,7 @@ use crate::workflow::{Runner, Workflow, express};
 /// How long an execution that only waits stays in memory: what is due sooner is not worth the way out and back.
 const STAY: Duration = Duration::from_secs(2);
 /// How long to wait before a commit is tried again that the store did not make: the first time, and at most.
-const BACK_OFF_MIN: Duration = Duration::from_millis(50);
-const BACK_OFF_MAX: Duration = Duration::from_secs(5);
-const DAY_MS: i64 = 86_400_000;
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// What an execution is told from outside.
 pub(super) struct Said {
@@ -476,12 +475,11 @@ impl<R: Runner + 'static> Live<R> {
         plan: &Plan,
         gives_up: bool,
     ) -> Result<(Vec<Record>, Option<Summary>), KvError> {
-        let mut back_off = BACK_OFF_MIN;
+        let mut back_off = back_off();
         loop {
             match self.records(before, plan) {
                 Err(_) if !gives_up && !self.core.is_stopping() => {
-                    tokio::time::sleep(back_off).await;
-                    back_off = (back_off * 2).min(BACK_OFF_MAX);
+                    back_off.pause().await;
                 }
                 recorded => return recorded,
             }
@@ -511,8 +509,7 @@ impl<R: Runner + 'static> Live<R> {
                 now.redriven(machine, express::now_ms());
             }
             if let Some(outcome) = &plan.outcome {
-                let kept_ms = i64::from(self.workflow.config.retention_days).saturating_mul(DAY_MS);
-                now.ended(outcome, express::now_ms(), kept_ms);
+                now.ended(outcome, express::now_ms(), self.workflow.config.retention_days);
             }
             now.pins = self.pins.numbers();
             if moves {
@@ -543,14 +540,13 @@ impl<R: Runner + 'static> Live<R> {
     async fn commit(&self, commit: &Commit, gives_up: bool) -> Result<Result<kv::Outcome, KvError>, KvError> {
         let space = self.workflow.reach.kv.as_ref().unwrap_or(&self.core.executions.0.space);
         let _turn = self.core.commits.take(Arc::clone(&self.place.tenant)).await;
-        let mut back_off = BACK_OFF_MIN;
+        let mut back_off = back_off();
         loop {
             match self.core.term.commit(space.clone(), commit.clone()).await {
                 Err(error @ KvError::Unavailable(_)) if gives_up || self.core.is_stopping() => return Err(error),
                 Err(KvError::Unavailable(error)) => {
                     tracing::debug!(execution = &*self.place.name, error, "a step is written again later");
-                    tokio::time::sleep(back_off).await;
-                    back_off = (back_off * 2).min(BACK_OFF_MAX);
+                    back_off.pause().await;
                 }
                 outcome => return Ok(outcome),
             }
@@ -647,6 +643,10 @@ impl<R: Runner + 'static> Live<R> {
             timers.clear();
         }
     }
+}
+
+const fn back_off() -> BackOff {
+    BackOff::new(BACK_OFF.0, BACK_OFF.1)
 }
 
 /// 64 bits that cannot be guessed: tokens are made of them.

@@ -7,8 +7,9 @@
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
 //!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`pins`]: the versions of functions that they call, `pinning`: how these are
-//!   found and kept; `called`: the workflows of calls of functions; `steer`: pauses and restarts; `moving`: executions that go on with what is served now; `removal`: of those that have ended; `quota`: the bytes that they take up; `outbox`: starts what
-//!   functions have left behind; [`timetable`]: what schedules start; `counts`: for the metrics.
+//!   found and kept; `called`: the workflows of calls of functions; `back_off`: pauses before what is tried again; `steer`: pauses and restarts; `moving`: executions that go on with what is
+//!   served now; `removal`: of those that have ended; `quota`: the bytes that they take up; `outbox`: starts what functions have left behind; [`timetable`]: what schedules start; `counts`: for the
+//!   metrics.
 //! - Where servers share a store in Redis, one of them owns the executions: `owner` (which one, and for how long), `term` (what that means for all of the above), `forward` (the others ask it).
 //!
 //! What holds:
@@ -16,6 +17,7 @@
 //! - A task's changes of the store are made in the commit of the step that takes its result in. A crash before it leaves neither, and the task runs again; after it, both are there.
 //! - All that is in memory is also in the journal, but for what tasks have done since. So an execution that waits for a long time is not kept in memory at all.
 
+mod back_off;
 mod called;
 mod core;
 mod counts;

@@ -28,7 +28,6 @@ const KEY_BYTES_MAX: usize = 256;
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest sleep: the calendar's clock may have been set, or the limits.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-const DAY_MS: i64 = 86_400_000;
 
 /// What waits, by workflow.
 #[derive(Debug, Default)]
@@ -196,8 +195,7 @@ impl<R: Runner + 'static> Core<R> {
         }
         let retention_days =
             self.executions.workflow(&place.tenant, &place.workflow).map_or(0, |workflow| workflow.config.retention_days);
-        let kept_ms = i64::from(retention_days).saturating_mul(DAY_MS);
-        summary.ended(&Outcome::Aborted(Failure { error, cause }), express::now_ms(), kept_ms);
+        summary.ended(&Outcome::Aborted(Failure { error, cause }), express::now_ms(), retention_days);
         let mut records = journal::ended(place, &summary, Status::New);
         let size = glance.size.with(&records);
         records.extend(journal::expiry(place, &summary, size.total()));

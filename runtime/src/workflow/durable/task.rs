@@ -15,6 +15,7 @@ use sledge_workflow::definition::Resource;
 use sledge_workflow::definition::resource::{KeyValueOperation, WorkflowMode, workflow_name};
 use sledge_workflow::machine::{Failure, Outcome, Purpose, StartTask, Status, TaskId};
 
+use super::back_off::BackOff;
 use super::core::Core;
 use super::journal::{Parent, Place, Summary};
 use super::pinning::{Found, Missing};
@@ -34,8 +35,7 @@ use crate::workflow::{Runner, Workflow, express, http, items, outbox, store};
 /// How often a task runs again since what it has read was changed.
 pub(super) const STALE_MAX: u32 = 1_000;
 /// How long to wait where the server has no room for a call, or the store does not work: the first time, and at most.
-const BACK_OFF_MIN: Duration = Duration::from_millis(20);
-const BACK_OFF_MAX: Duration = Duration::from_secs(1);
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 /// A deadline for what has none.
 const FOR_EVER: Duration = Duration::from_secs(366 * 86_400);
 
@@ -173,7 +173,7 @@ async fn call_version<R: Runner + 'static>(
     (start, mut first): (&StartTask, Option<First>),
 ) -> Result<Attempt, Missing> {
     let Some(_place) = core.unless_stopping(core.place(workflow)).await else { return Ok(stopping().into()) };
-    let mut back_off = BACK_OFF_MIN;
+    let mut back_off = back_off();
     loop {
         let function = match core.version(workflow, &execution.pins, asked).await {
             Found::Version(function) => function,
@@ -198,10 +198,9 @@ async fn call_version<R: Runner + 'static>(
                 return Ok(Attempt { result, transaction: transaction.map(|transaction| (transaction, true)) });
             }
             Err(failure) if has_no_room(&failure) => {
-                if core.unless_stopping(tokio::time::sleep(back_off)).await.is_none() {
+                if core.unless_stopping(back_off.pause()).await.is_none() {
                     return Ok(stopping().into());
                 }
-                back_off = (back_off * 2).min(BACK_OFF_MAX);
             }
             Err(failure) => {
                 let result = Err(of_function(asked.name, &failure));
@@ -209,6 +208,10 @@ async fn call_version<R: Runner + 'static>(
             }
         }
     }
+}
+
+const fn back_off() -> BackOff {
+    BackOff::new(BACK_OFF.0, BACK_OFF.1)
 }
 
 /// What a task comes to that the server does not carry out any more. Nothing takes it in.
@@ -277,15 +280,14 @@ async fn key_value<R: Runner + 'static>(
     if let Some(first) = first {
         transaction.take_first(first).await;
     }
-    let mut back_off = BACK_OFF_MIN;
+    let mut back_off = back_off();
     loop {
         match operate(space, &transaction, &asked).await {
             Ok(output) => return Attempt { result: Ok(output), transaction: Some((transaction, true)) },
             Err(KvError::Unavailable(_)) => {
-                if core.unless_stopping(tokio::time::sleep(back_off)).await.is_none() {
+                if core.unless_stopping(back_off.pause()).await.is_none() {
                     return stopping().into();
                 }
-                back_off = (back_off * 2).min(BACK_OFF_MAX);
             }
             Err(error) => return Attempt { result: Err(of_store(&error)), transaction: Some((transaction, false)) },
         }
@@ -310,15 +312,14 @@ async fn dataset<R: Runner + 'static>(core: &Core<R>, workflow: &Workflow, start
             Err(unread) => Err(unread.into_failure()).into(),
         };
     }
-    let mut back_off = BACK_OFF_MIN;
+    let mut back_off = back_off();
     loop {
         match items::read(space, start).await {
             Ok(output) => return Ok(output).into(),
             Err(Unread::Store(KvError::Unavailable(_))) => {
-                if core.unless_stopping(tokio::time::sleep(back_off)).await.is_none() {
+                if core.unless_stopping(back_off.pause()).await.is_none() {
                     return stopping().into();
                 }
-                back_off = (back_off * 2).min(BACK_OFF_MAX);
             }
             Err(unread) => return Err(unread.into_failure()).into(),
         }
@@ -415,7 +416,7 @@ async fn nested<R: Runner + 'static>(
     let name = name.unwrap_or_else(|| task_name(execution, start.task));
     let parent = Parent { execution, task: start.task };
     let place = other.place(&name);
-    let mut back_off = BACK_OFF_MIN;
+    let mut back_off = back_off();
     let summary = loop {
         match core.start(&other, Some(&name), input.clone(), Some(parent)).await {
             Ok(started) => break started.summary,
@@ -423,10 +424,9 @@ async fn nested<R: Runner + 'static>(
             Err(Refused::Exists { summary }) if summary.parent == Some(parent) => break *summary,
             // The store does not work now: as for other tasks, later.
             Err(Refused::Unavailable(_)) => {
-                if core.unless_stopping(tokio::time::sleep(back_off)).await.is_none() {
+                if core.unless_stopping(back_off.pause()).await.is_none() {
                     return stopping();
                 }
-                back_off = (back_off * 2).min(BACK_OFF_MAX);
             }
             Err(refused) => return Err(failed(refused.error(), refused.to_string())),
         }
