@@ -203,12 +203,19 @@ fn a_commit_whose_answer_is_lost_is_made_once() {
     let way = Lossy::to(&server);
     let redis = way.client();
     let fence = held(&redis, LEASE);
-    let (mut unknown, mut count) = (0, 0);
+    // One that knows the time and the incarnation: what it sends can be made.
+    let space = redis.space("t");
+    let commit = |round: u32| {
+        let records = vec![Record::put(&b"k"[..], round.to_string())];
+        let commit = Commit { fence: Some(fence.clone()), records, ..Commit::new(Vec::new(), add()) };
+        wait(space.clone().commit(commit))
+    };
+    commit(u32::MAX).unwrap();
+    let (mut unknown, mut count) = (0, 1);
     for round in 0..12_u32 {
         // In the end none comes.
         way.lose(if round < 10 { round % 5 } else { u32::MAX });
-        let record = Record::put(&b"k"[..], round.to_string());
-        let outcome = made(&redis, Some(&fence), vec![record], add());
+        let outcome = commit(round);
         way.lose(0);
         let is_made = redis.records().get(b"k") == Ok(Some(round.to_string().into_bytes()));
         count += u32::from(is_made);

@@ -343,7 +343,7 @@ impl<R: Runner + 'static> Live<R> {
         Err(match turn {
             Turn::Not(error) => Refused::from(error),
             Turn::TaskFailed(failure) => Refused::Unavailable(failure.cause.as_deref().unwrap_or_default().to_owned()),
-            Turn::Made | Turn::Again => Refused::Unavailable("the store has not made the commit; ask again".to_owned()),
+            Turn::Made | Turn::Again(_) => Refused::Unavailable("the store has not made the commit; ask again".to_owned()),
         })
     }
 

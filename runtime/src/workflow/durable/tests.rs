@@ -26,8 +26,8 @@ use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::config::{FunctionConfig, WorkflowConfig};
+use crate::invoke::by_hand;
 use crate::invoke::function::{Function, Home, Neighbours};
-use crate::invoke::{Input, by_hand};
 use crate::kv::embedded::tests::disk::Disk;
 use crate::kv::embedded::tests::open_folding;
 use crate::kv::{BucketKey, BucketName, Change, Commit};

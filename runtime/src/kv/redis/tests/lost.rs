@@ -85,12 +85,11 @@ fn what_was_read_of_a_server_is_no_ground_for_a_commit_at_its_replica_that_lacks
 fn asked(redis: &Redis, commit: &Commit, not_after_ms: u64) -> Vec<String> {
     let space = redis.space("t");
     // What this incarnation is called.
-    let told = redis.space("t");
-    let incarnation: Option<u64> =
-        wait(async { redis::cmd("GET").arg(&told.keys.incarnation).query_async(&mut redis.connection().unwrap()).await })
+    let told: Option<u64> =
+        wait(async { redis::cmd("GET").arg(&space.keys.incarnation).query_async(&mut redis.connection().unwrap()).await })
             .unwrap();
-    space.keys.told.store(incarnation.unwrap_or(0), Ordering::Relaxed);
-    wait(async { space.script(commit, not_after_ms).invoke_async(&mut redis.connection().unwrap()).await }).unwrap()
+    let told = told.unwrap_or(0);
+    wait(async { space.script(commit, not_after_ms, told).invoke_async(&mut redis.connection().unwrap()).await }).unwrap()
 }
 
 fn now_ms(server: &OwnServer) -> u64 {
@@ -123,8 +122,9 @@ fn an_id_is_known_for_longer_than_its_commit_may_be_made() {
     let space = redis.space("t");
     wait(space.clone().commit(Commit { id: id(2), ..Commit::new(Vec::new(), add()) })).unwrap();
     let _: String = server.ask(&[b"FLUSHALL"]);
+    let told = space.keys.told.load(Ordering::Relaxed);
     let copy: Vec<String> =
-        wait(async { space.script(&first, now + 10_000).invoke_async(&mut redis.connection().unwrap()).await }).unwrap();
+        wait(async { space.script(&first, now + 10_000, told).invoke_async(&mut redis.connection().unwrap()).await }).unwrap();
     assert_eq!((&*copy[0], number(&redis)), ("late", "none".to_owned()));
     // What is sent to it first is made.
     wait(space.commit(Commit { id: id(3), ..Commit::new(Vec::new(), add()) })).unwrap();
@@ -135,19 +135,22 @@ fn an_id_is_known_for_longer_than_its_commit_may_be_made() {
 fn a_server_that_stands_still_makes_a_commit_once_or_its_outcome_is_unknown() {
     let server = OwnServer::start();
     let redis = server.client();
-    wait(redis.space("t").commit(Commit { id: id(1), ..Commit::new(Vec::new(), add()) })).unwrap();
-    // For less time than the commit is asked for again: what came of it is found out. And for more: nothing is known.
+    // One that knows the time and the incarnation, and has a connection.
+    let space = redis.space("t");
+    wait(space.clone().commit(Commit { id: id(1), ..Commit::new(Vec::new(), add()) })).unwrap();
+    // For less time than the commit is asked for again: what came of it is found out. And for about as long or more: it is found out, or nothing is known.
     for (number_of, frozen_s, is_found_out) in [(2_u128, 7, true), (3, 25, false)] {
         server.freeze(true);
         let outcome = thread::scope(|scope| {
-            let made =
-                scope.spawn(|| wait(redis.space("t").commit(Commit { id: id(number_of), ..Commit::new(Vec::new(), add()) })));
+            let commit = Commit { id: id(number_of), ..Commit::new(Vec::new(), add()) };
+            let made = scope.spawn(|| wait(space.clone().commit(commit)));
             thread::sleep(Duration::from_secs(frozen_s));
             server.freeze(false);
             made.join().unwrap()
         });
         match outcome {
-            Ok(Outcome::Committed { .. }) => assert!(is_found_out, "it has stood still for longer"),
+            // A server that goes on in time for the last try is asked what became of it.
+            Ok(Outcome::Committed { .. }) => {}
             Err(KvError::Unknown(_)) => assert!(!is_found_out, "it has stood still for {frozen_s} s only"),
             other => panic!("{other:?}"),
         }
@@ -158,4 +161,23 @@ fn a_server_that_stands_still_makes_a_commit_once_or_its_outcome_is_unknown() {
             "{count}: once, or not at all where nothing is known"
         );
     }
+}
+
+/// A server that is not known yet is asked for its time and incarnation by a first attempt that it cannot make: where no answer comes, nothing was made, and that is certain.
+#[test]
+fn a_first_commit_that_gets_no_answer_was_not_made() {
+    let server = OwnServer::start();
+    let redis = server.client();
+    put(&redis, "n", "0");
+    server.freeze(true);
+    let outcome = thread::scope(|scope| {
+        let commit = Commit { id: id(1), ..Commit::new(Vec::new(), add()) };
+        let made = scope.spawn(|| wait(redis.space("t").commit(commit)));
+        let outcome = made.join().unwrap();
+        server.freeze(false);
+        outcome
+    });
+    assert!(matches!(outcome, Err(KvError::Unavailable(_))), "{outcome:?}");
+    let _: String = server.ask(&[b"PING"]);
+    assert_eq!(number(&redis), "0");
 }

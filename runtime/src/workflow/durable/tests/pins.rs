@@ -207,7 +207,8 @@ fn a_task_waits_for_a_version_that_is_missing_until_it_is_there_or_the_execution
     thread::sleep(Duration::from_millis(300));
     assert_eq!(served.events("two", "found").last().unwrap(), "LambdaFunctionScheduled", "no other version is called");
     let moved = wait(served.executions.repin(served.place("two", "moved"), false)).unwrap();
-    assert_eq!(moved.status, Status::Running);
+    // It goes on at once, and may have ended by now.
+    assert!(matches!(moved.status, Status::Running | Status::Succeeded), "{:?}", moved.status);
     let output = served.output("two", "moved");
     assert_eq!((&output["f"], &output["again"], &output["g"]), (&hex("f1"), &hex("f2"), &hex("g1")));
     shelf.files.lock().unwrap().insert(digest("f1"), lost);
