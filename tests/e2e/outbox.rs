@@ -16,12 +16,15 @@ use std::thread;
 use std::time::Duration;
 use wit_component::StringEncoding;
 
+/// The key of a request, and its body.
+type Came = (String, Vec<u8>);
+
 /// A server that is asked, and answers with a status that can be changed.
 struct Asked {
     address: SocketAddr,
     status: Arc<AtomicU16>,
-    /// What has come: the key of each request, and its body.
-    came: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    /// What has come.
+    came: Arc<Mutex<Vec<Came>>>,
 }
 
 impl Asked {
@@ -41,13 +44,13 @@ impl Asked {
         asked
     }
 
-    fn came(&self) -> Vec<(String, Vec<u8>)> {
+    fn came(&self) -> Vec<Came> {
         self.came.lock().expect("no test has failed").clone()
     }
 
     /// Waits until so many requests have come, and a little longer for more of them.
     #[track_caller]
-    fn exactly(&self, count: usize) -> Vec<(String, Vec<u8>)> {
+    fn exactly(&self, count: usize) -> Vec<Came> {
         eventually("requests come", || self.came().len() >= count);
         thread::sleep(Duration::from_millis(100));
         let came = self.came();
@@ -150,10 +153,9 @@ fn what_was_committed_is_sent_after_a_kill() {
 fn requests_of_components_are_recorded_too() {
     let asked = Asked::start(200);
     let world = "import wasi:http/types@V; import wasi:http/outgoing-handler@V; export wasi:cli/run@V;";
-    let component =
-        |name, pieces| encoded::component(name, WASI2, world, &sending(asked.address, pieces, 202), StringEncoding::UTF8);
     let entry = |name: &str, pieces| {
-        let mut entry = json!({ "name": name, "path": component(name, pieces), "opt_level": 0, "isolation": "serializable" });
+        let path = encoded::component(name, WASI2, world, &sending(asked.address, pieces, 202), StringEncoding::UTF8);
+        let mut entry = json!({ "name": name, "path": path, "opt_level": 0, "isolation": "serializable" });
         for (key, value) in asked.hosts().as_object().expect("an object") {
             entry[key] = value.clone();
         }
