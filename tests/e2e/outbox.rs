@@ -161,9 +161,9 @@ fn requests_of_components_are_recorded_too() {
         }
         entry
     };
-    let server = server(&json!({ "kv": "memory" }), &[entry("fits", 4), entry("too-large", 100)]);
+    let server = server(&json!({ "kv": "memory" }), &[entry("fits", 40), entry("too-large", 100)]);
     assert_eq!(server.client().post("/fits", "").status, 200);
-    assert_eq!(asked.exactly(1)[0].1.len(), 4 * 4_096);
+    assert_eq!(asked.exactly(1)[0].1.len(), 40 * 4_096);
     assert_eq!(server.client().post("/too-large", "").status, 500);
     assert_eq!(asked.came().len(), 1);
     server.stop();

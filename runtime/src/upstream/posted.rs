@@ -1,6 +1,6 @@
 //! Requests to other servers as JSON: kept until they are sent.
 //!
-//! `{"Function": "f", "Method": "POST", "ApiEndpoint": "https://...", "Headers": {"content-type": "text/plain"}, "Body": "..."}`. A body that is no text is `BodyBase64`; several values of a header are a
+//! `{"Function": "f", "Method": "POST", "ApiEndpoint": "https://...", "Headers": {"content-type": "text/plain"}, "Body": "..."}`. A body that is no text, or has control characters, is `BodyBase64`; several values of a header are a
 //! list, and one that is no text is `{"Base64": "..."}`. Read back, the request is the same to the byte.
 
 use base64::Engine as _;
@@ -30,8 +30,9 @@ pub fn write(function: &str, request: &Request<Bytes>) -> Value {
     let mut posted = json!({ "Function": function, "Method": request.method().as_str(), "ApiEndpoint": uri, "Headers": headers });
     match std::str::from_utf8(request.body()) {
         Ok("") => {}
-        Ok(text) => posted["Body"] = text.into(),
-        Err(_) => posted["BodyBase64"] = BASE64_STANDARD.encode(request.body()).into(),
+        // Control characters take up six bytes each in JSON.
+        Ok(text) if !text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) => posted["Body"] = text.into(),
+        Ok(_) | Err(_) => posted["BodyBase64"] = BASE64_STANDARD.encode(request.body()).into(),
     }
     posted
 }

@@ -3,6 +3,8 @@
 
 #include "lines.h"
 
+#include <stdbool.h>
+
 #include <time.h>
 
 #define VALUE_MAX 4096

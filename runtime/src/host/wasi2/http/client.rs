@@ -11,7 +11,7 @@ use std::time::Duration;
 use awsm_abi::types::ValType::I32;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TE};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
@@ -239,20 +239,29 @@ fn record(call: &Call<'_>, recorder: Recorder, request: Request<RequestBody>, ti
         trace.context().inject(&mut head.headers);
     }
     let recorded = async move {
-        let body = tokio::time::timeout(time, Limited::new(body, POSTED_BYTES_MAX).collect()).await;
-        let body = body.map_err(|_| Failure::Timeout("the body of the request"))?.map_err(|error| {
-            match error.is::<LengthLimitError>() {
-                true => Failure::NotRecorded { bytes: POSTED_BYTES_MAX + 1, why: error.to_string() },
-                false => Failure::Broken(error.to_string()),
-            }
-        })?;
-        recorder.record(Request::from_parts(head, body.to_bytes())).map(|response| response.map(|()| None))
+        let body = tokio::time::timeout(time, all_of(body)).await.map_err(|_| Failure::Timeout("the body of the request"))??;
+        recorder.record(Request::from_parts(head, body)).map(|response| response.map(|()| None))
     };
     let mut recorded = Box::pin(recorded);
     match (&mut recorded).now_or_never() {
         Some(acknowledged) => Box::pin(std::future::ready(acknowledged)),
         None => fetch::on_its_way(recorded),
     }
+}
+
+/// All of a body that is recorded: copies, since the component goes on only when what it has written is gone.
+async fn all_of(mut body: RequestBody) -> Result<Bytes, Failure> {
+    let mut all = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::Broken(error.to_string()))?;
+        let Some(data) = frame.data_ref() else { continue };
+        if all.len() + data.len() > POSTED_BYTES_MAX {
+            let why = format!("a request that is sent after the commit has {POSTED_BYTES_MAX} bytes at most");
+            return Err(Failure::NotRecorded { bytes: all.len() + data.len(), why });
+        }
+        all.extend_from_slice(data);
+    }
+    Ok(all.into())
 }
 
 /// `handle(request: outgoing-request, options: option<request-options>) -> result<future-incoming-response, error-code>`
