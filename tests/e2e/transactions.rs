@@ -496,7 +496,7 @@ fn a_reply_of_a_component_is_held_until_the_commit() {
     // Of one that is not, the head and a part have left when it fails; of this one nothing has.
     assert_failure(&client.get("/held/1"), 500, "trap", "unreachable", Some("held"));
     assert_failure(&client.get("/held/9"), 500, "reply_too_large", "reply_bytes_max", Some("held"));
-    assert_eq!(client.get("/plain/9").body.len(), 5 + 9 * 4_096);
+    assert_eq!(client.get("/plain/3").body.len(), 5 + 3 * 4_096);
     server.stop();
 }
 
