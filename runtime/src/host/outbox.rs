@@ -87,7 +87,7 @@ mod tests {
 
     /// What the recorder's transaction would commit.
     fn recorded(recorder: &Recorder) -> Vec<(String, Request<Bytes>)> {
-        let changes = recorder.transaction.would_commit().changes;
+        let changes = recorder.transaction.made().changes;
         let read = |(key, change): (crate::kv::BucketKey, Change)| {
             assert_eq!(key.bucket(), b"sledge:outbox");
             let Change::Put(json) = change else { panic!("{change:?}") };

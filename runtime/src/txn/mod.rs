@@ -354,7 +354,7 @@ impl Transaction {
         }
     }
 
-    /// What it has read, with versions, and changed.
+    /// What it has read, with versions, and changed: what it commits if it ends well now.
     #[must_use]
     pub fn made(&self) -> Commit {
         self.column().commit(true)
@@ -403,12 +403,6 @@ impl Transaction {
             lock_held(self).clear();
         }
         Settled::Stale
-    }
-
-    /// What it would commit, if it ended well now.
-    #[cfg(test)]
-    pub(crate) fn would_commit(&self) -> Commit {
-        self.column().commit(true)
     }
 
     fn outermost(&self) -> &Transaction {
