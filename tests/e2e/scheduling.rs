@@ -64,7 +64,8 @@ fn a_deadline_that_passes_is_a_504() {
 /// One request too many is told so at once, and told when to come again.
 #[test]
 fn a_saturated_server_answers_503() {
-    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 2000 }));
+    // They end when their clients go, however slow the machine is.
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 600_000 }));
     let server = Server::start(json!({ "requests_max": 2, "functions": [spin, entry("echo", "echo.wat")] }));
     let mut loops: Vec<Raw> = (0..2).map(|_| Raw::connect(server.address)).collect();
     loops.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
@@ -75,10 +76,8 @@ fn a_saturated_server_answers_503() {
     let refused = client.post("/echo", "x");
     assert_failure(&refused, 503, "unavailable", "requests_max", Some("echo"));
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
-    for raw in &mut loops {
-        assert_eq!(raw.reply().expect("a reply").status, 504);
-    }
-    assert_eq!(client.post("/echo", "x").text(), "x");
+    drop(loops);
+    crate::eventually("there is room again", || client.post("/echo", "x").status == 200);
     server.stop();
 }
 
