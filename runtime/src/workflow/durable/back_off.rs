@@ -18,7 +18,8 @@ impl BackOff {
         tokio::time::sleep(self.next()).await;
     }
 
-    fn next(&mut self) -> Duration {
+    /// How long the pause before the next attempt is.
+    pub(super) fn next(&mut self) -> Duration {
         let next = self.next;
         self.next = next.saturating_mul(2).min(self.max);
         next

@@ -10,7 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
+use super::back_off::BackOff;
 use super::{Executions, Refused};
 use crate::kv::{BucketKey, Change, Commit, KvError, Outcome, Space, outbox};
 use crate::upstream::posted;
@@ -27,26 +29,31 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 /// Starts what is in the outboxes, for as long as it is polled.
 pub(super) async fn keep(executions: Executions) {
     let bell = Arc::clone(&executions.0.bell);
-    let mut back_off = RETRY_MIN;
+    let mut back_off = BackOff::new(RETRY_MIN, LOOK);
     let mut left: HashSet<Arc<str>> = HashSet::new();
+    // However often the bell rings for others, what is left is tried again in time.
+    let mut look_at = Instant::now() + LOOK;
     loop {
         for tenant in bell.take() {
-            match start_all(&executions, &tenant).await {
-                true => drop(left.remove(&tenant)),
-                false => drop(left.insert(tenant)),
+            if start_all(&executions, &tenant).await {
+                left.remove(&tenant);
+            } else if left.insert(tenant) {
+                look_at = look_at.min(Instant::now() + RETRY_MIN);
             }
         }
-        let wait = if left.is_empty() { LOOK } else { back_off };
         tokio::select! {
             () = bell.rung() => {}
-            () = tokio::time::sleep(wait) => {
+            () = tokio::time::sleep_until(look_at) => {
                 let again = if left.is_empty() { bell.known() } else { std::mem::take(&mut left) };
                 for tenant in again {
                     if !start_all(&executions, &tenant).await {
                         left.insert(tenant);
                     }
                 }
-                back_off = if left.is_empty() { RETRY_MIN } else { (back_off * 2).min(LOOK) };
+                if left.is_empty() {
+                    back_off = BackOff::new(RETRY_MIN, LOOK);
+                }
+                look_at = Instant::now() + if left.is_empty() { LOOK } else { back_off.next() };
             }
         }
     }

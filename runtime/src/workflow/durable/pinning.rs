@@ -18,6 +18,7 @@ use blake3::Hash;
 use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::Failure;
 
+use super::back_off::BackOff;
 use super::core::Core;
 use super::journal::{self, Place, Summary};
 use super::pins::{Pins, Set};
@@ -33,8 +34,7 @@ use crate::workflow::{Runner, Workflow};
 /// Sets that are removed in one commit.
 const REMOVED_MAX: usize = 1_000;
 /// How long a task waits before it looks again for a version that is missing: the first time, and at most.
-const MISSING_MIN: Duration = Duration::from_secs(1);
-const MISSING_MAX: Duration = Duration::from_secs(60);
+const MISSING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// A version to which an execution is pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -239,13 +239,18 @@ impl<R: Runner + 'static> Core<R> {
         }
     }
 
-    /// Waits until a version that is missing may be there, or the execution is pinned to another; none where the server stops. `pause` is how long it has waited last.
+    /// The pauses between looks for a version that is missing.
+    pub(super) const fn missing_back_off() -> BackOff {
+        BackOff::new(MISSING.0, MISSING.1)
+    }
+
+    /// Waits until a version that is missing may be there, or the execution is pinned to another; none where the server stops.
     pub(super) async fn wait_for_version(
         &self,
         execution: &Of,
         name: &str,
         missing: Missing,
-        pause: &mut Duration,
+        back_off: &mut BackOff,
     ) -> Option<()> {
         // Made before anything else happens: no change is missed.
         let moved = execution.pins.moved.notified();
@@ -265,10 +270,9 @@ impl<R: Runner + 'static> Core<R> {
                  served: sledge workflow repin {workflow} {execution} --tenant {tenant}"
             );
         }
-        *pause = (*pause * 2).clamp(MISSING_MIN, MISSING_MAX);
         self.unless_stopping(async {
             tokio::select! {
-                () = tokio::time::sleep(*pause) => {}
+                () = back_off.pause() => {}
                 () = moved => {}
             }
         })

@@ -151,14 +151,14 @@ async fn function<R: Runner + 'static>(
     asked: &Asked<'_>,
     (start, mut first): (&StartTask, Option<First>),
 ) -> Attempt {
-    let mut pause = Duration::ZERO;
+    let mut back_off = Core::<R>::missing_back_off();
     loop {
         let missing = match call_version(core, workflow, execution, asked, (start, first.take())).await {
             Ok(attempt) => return attempt,
             Err(missing) => missing,
         };
         // It takes no place while it waits.
-        if core.wait_for_version(execution, asked.name, missing, &mut pause).await.is_none() {
+        if core.wait_for_version(execution, asked.name, missing, &mut back_off).await.is_none() {
             return stopping().into();
         }
     }
