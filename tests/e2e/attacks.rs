@@ -31,12 +31,6 @@ fn raise_files_max() -> u64 {
     maximum
 }
 
-fn resident_bytes(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("/proc");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
-}
-
 /// A good client, with a connection for each request and with one for all: every request is answered.
 fn assert_served(address: SocketAddr) {
     let kept = Client::new(address, GOOD_TIME_MAX);
@@ -64,14 +58,14 @@ fn twenty_thousand_idle_connections_cost_little_and_hinder_no_client() {
     let server = Server::start(json!({ "workers": 2, "connections_max": 30_000, "head_timeout_ms": 600_000,
         "functions": [entry("echo", "echo.wat")] }));
     assert_served(server.address);
-    let before = resident_bytes(&server);
+    let before = server.private_bytes();
     let idle = connections(server.address, count, b"");
     // All of them, and none was closed for another.
     eventually("all are accepted", || open_connections(&server) >= count as u64);
     assert_served(server.address);
     let open = open_connections(&server);
     assert!(open >= count as u64, "{open} of {count}");
-    let each = resident_bytes(&server).saturating_sub(before) / count as u64;
+    let each = server.private_bytes().saturating_sub(before) / count as u64;
     assert!(each < 16 << 10, "{each} bytes for each of {count} idle connections");
     drop(idle);
     eventually("all are gone", || open_connections(&server) < 100);
@@ -106,7 +100,7 @@ fn junk_on_a_tls_port_hinders_no_other_client() {
         });
     };
     good();
-    let before = resident_bytes(&server);
+    let before = server.private_bytes();
     let mut random = Random::new(1, "junk");
     // The beginning of a handshake, which some of the junk goes on from: a record, a ClientHello in it, its version.
     let hello = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
@@ -133,7 +127,7 @@ fn junk_on_a_tls_port_hinders_no_other_client() {
         }
     }
     good();
-    assert!(resident_bytes(&server) < before + (64 << 20));
+    assert!(server.private_bytes() < before + (64 << 20));
     for raw in &mut junk {
         assert!(!raw.everything().windows(5).any(|bytes| bytes == b"HTTP/"), "something is said in the clear");
     }
@@ -145,7 +139,7 @@ fn junk_on_a_tls_port_hinders_no_other_client() {
 #[test]
 fn slow_heads_hinder_no_other_client_and_do_not_pile_up() {
     let server = Server::start(json!({ "workers": 1, "head_timeout_ms": 3_000, "functions": [entry("echo", "echo.wat")] }));
-    let before = resident_bytes(&server);
+    let before = server.private_bytes();
     let mut slow = connections(server.address, 1_000, b"POST /echo HTTP/1.1\r\nhost: test\r\n");
     for round in 0..5 {
         for stream in &mut slow {
@@ -153,7 +147,7 @@ fn slow_heads_hinder_no_other_client_and_do_not_pile_up() {
             let _ = stream.write_all(b"x-slow: y\r\n");
         }
         assert_served(server.address);
-        assert!(resident_bytes(&server) < before + (64 << 20), "round {round}");
+        assert!(server.private_bytes() < before + (64 << 20), "round {round}");
     }
     // All are gone after their time, whatever they send.
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -262,7 +256,7 @@ fn rapid_resets_of_http2_end_that_connection_only() {
     attacker.send(&frames);
     assert_served(server.address);
     assert!(attacker.is_ended(), "it would go on for ever");
-    assert!(resident_bytes(&server) < 200 << 20);
+    assert!(server.private_bytes() < 200 << 20);
     server.stop();
 }
 
@@ -270,7 +264,7 @@ fn rapid_resets_of_http2_end_that_connection_only() {
 #[test]
 fn floods_of_continuations_end_that_connection_only() {
     let server = Server::start(json!({ "workers": 1, "functions": [entry("echo", "echo.wat")] }));
-    let before = resident_bytes(&server);
+    let before = server.private_bytes();
     let mut attacker = Raw::connect(server.address);
     attacker.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
     // HEADERS without END_HEADERS.
@@ -284,7 +278,7 @@ fn floods_of_continuations_end_that_connection_only() {
     }
     assert_served(server.address);
     assert!(attacker.is_ended(), "it would go on for ever");
-    assert!(resident_bytes(&server) < before + (32 << 20));
+    assert!(server.private_bytes() < before + (32 << 20));
     server.stop();
 }
 

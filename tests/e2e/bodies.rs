@@ -181,7 +181,7 @@ fn a_function_that_does_not_read_holds_its_client_up() {
     for listeners in LISTENERS {
         let server = server(&json!({ "listeners": listeners, "body_bytes_max": BYTES, "memory_total_bytes_max": 64 << 20 }));
         assert_eq!(ask(&server, "count"), "0\n");
-        let before = server.resident_bytes();
+        let before = server.private_bytes();
         let mut stream = TcpStream::connect(server.address).expect("connect");
         let head =
             format!("POST /body HTTP/1.1\r\nhost: a\r\nx-do: after go\r\ncontent-length: {BYTES}\r\nconnection: close\r\n\r\n");
@@ -205,7 +205,7 @@ fn a_function_that_does_not_read_holds_its_client_up() {
         let mut reply = String::new();
         stream.read_to_string(&mut reply).expect("a reply");
         assert!(reply.ends_with(&format!("\r\n\r\n{BYTES}\n")), "{listeners}: {reply}");
-        let grown = server.resident_bytes().saturating_sub(before);
+        let grown = server.private_bytes().saturating_sub(before);
         assert!(grown < 8 << 20, "{listeners}: {grown}");
         server.stop();
     }

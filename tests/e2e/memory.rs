@@ -183,8 +183,8 @@ fn a_write_to_a_shared_image_that_finds_no_memory_is_answered_503() {
 /// Waits until a server that has refused requests for want of memory has so much of it at most.
 fn comes_down_to(server: &Server, bytes: u64) {
     let start = Instant::now();
-    while server.resident_bytes() > bytes {
-        assert!(start.elapsed() < TIMEOUT, "{} bytes, not {bytes}", server.resident_bytes());
+    while server.private_bytes() > bytes {
+        assert!(start.elapsed() < TIMEOUT, "{} bytes, not {bytes}", server.private_bytes());
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -196,7 +196,7 @@ fn slow_uploads_take_no_more_memory_than_there_is() {
     let total = 32 * MIB;
     let body = vec![b'u'; 6 * MIB as usize];
     let server = Server::start(json!({ "memory_total_bytes_max": total, "functions": [entry("echo", "echo.wat")] }));
-    let before = server.resident_bytes();
+    let before = server.private_bytes();
     let refused = std::thread::scope(|scope| {
         let uploads: Vec<_> = (0..UPLOADS)
             .map(|_| {
@@ -239,7 +239,7 @@ fn slow_uploads_take_no_more_memory_than_there_is() {
 fn replies_that_no_client_reads_take_no_more_memory_than_there_is() {
     let total = 48 * MIB;
     let server = Server::start(json!({ "memory_total_bytes_max": total, "functions": [entry("echo", "echo.wat")] }));
-    let before = server.resident_bytes();
+    let before = server.private_bytes();
     let body = vec![b'r'; 7 * MIB as usize];
     let unread: Vec<Raw> = (0..20)
         .map(|_| {

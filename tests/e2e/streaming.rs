@@ -136,7 +136,7 @@ fn a_client_that_reads_slowly_holds_up_no_other_and_costs_little_memory() {
     // One to have everything warm.
     drop(slow("first"));
     eventually("it has gone", || ended(&server, "stream", "cancelled") == 1);
-    let before = server.resident_bytes();
+    let before = server.private_bytes();
     let mut readers: Vec<Raw> = (0..10).map(|i| slow(&format!("{i}"))).collect();
     eventually("they all wait", || {
         let cpu = server.cpu_time();
@@ -148,7 +148,7 @@ fn a_client_that_reads_slowly_holds_up_no_other_and_costs_little_memory() {
     }
     assert!((0..10).all(|i| is_marked(&server, &format!("begun-{i}")) && !is_marked(&server, &format!("done-{i}"))));
     // Of 640 MiB, a few hundred kilobytes for each: its sandbox, and what is under way.
-    let grown = server.resident_bytes().saturating_sub(before);
+    let grown = server.private_bytes().saturating_sub(before);
     assert!(grown < 10 << 20, "{grown}");
     let mut last = readers.pop().expect("a reader");
     assert!(is_filled(&chunks(&mut last), BYTES));
@@ -295,10 +295,10 @@ fn a_reply_that_is_collected_is_bounded() {
     const TOTAL: u64 = 64 << 20;
     let server = server_with(&json!({ "memory_total_bytes_max": TOTAL, "reply_bytes_max": 200 << 20 }));
     assert_eq!(server.client().post("/caller", "invoke stream flood 1000").status, 200);
-    let before = server.resident_bytes();
+    let before = server.private_bytes();
     let reply = server.client().post("/caller", "invoke stream flood 200000000");
     assert_failure(&reply, 503, "unavailable", "no_memory", Some("caller"));
-    let grown = server.resident_bytes().saturating_sub(before);
+    let grown = server.private_bytes().saturating_sub(before);
     assert!(grown < TOTAL, "{grown}");
     eventually("it ends with its caller", || ended(&server, "stream", "cancelled") == 1);
     assert_eq!(server.client().post("/caller", "invoke stream flood 1000").status, 200);
