@@ -17,6 +17,8 @@ pub enum Subject {
     Function(String),
     /// A workflow, by name: its definition is wrong.
     Workflow(String),
+    /// A folder whose files clients can read, by address and route: it cannot be opened.
+    Folder(String),
     /// The answers from a table of a function's version: one was wrong.
     Answers(String, u64),
     /// The key-value store.
@@ -32,6 +34,7 @@ impl fmt::Display for Subject {
         match self {
             Subject::Function(name) => write!(f, "function {name}"),
             Subject::Workflow(name) => write!(f, "workflow {name}"),
+            Subject::Folder(route) => write!(f, "folder {route}"),
             Subject::Answers(name, version) => write!(f, "memo {name} version {version}"),
             Subject::KeyValueStore => f.write_str("kv"),
             Subject::StateFile(name) => write!(f, "state_dir {name}"),

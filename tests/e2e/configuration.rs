@@ -234,14 +234,18 @@ fn folders_that_cannot_be_served_are_named() {
     assert_eq!(good.code(), 0, "{}", good.stderr);
     for (more, words) in [
         (json!({ "route": "/files" }), ["folders[0].route: `/files` is no prefix", "/assets/*"]),
-        (json!({ "path": "/nonexistent" }), ["folders[0].path: /nonexistent", "No such file"]),
-        (json!({ "path": "/dev/null" }), ["folders[0].path: /dev/null", "is not a folder"]),
         (json!({ "cache_control": "a\nb" }), ["folders[0].cache_control: `a\\nb`", "not the value of a header"]),
         (json!({ "compression": { "encodings": [] } }), ["folders[0].compression.encodings: is empty", "zstd"]),
         (json!({ "listen": "127.0.0.1:1" }), ["folders[0].listen: `127.0.0.1:1`", "not the address of a function"]),
         (json!({ "folder": "/a" }), ["unknown key `folder` at folders[0]", "known keys: "]),
     ] {
         assert_refused("folder.json", &folder(more), &words);
+    }
+    // A server that has them begins all the same.
+    for (path, words) in [("/nonexistent", "No such file"), ("/dev/null", "Not a directory")] {
+        let checked = check("folder.json", &folder(json!({ "path": path })));
+        let line = format!("folder.json: folder /files/*: {path}: {words}");
+        assert!(checked.code() == 1 && checked.stderr.contains(&line), "{}", checked.stderr);
     }
 }
 

@@ -43,16 +43,12 @@ impl FolderConfig {
 
 /// Checks one by itself; `at` is its key, and `listens` says whether functions have an address.
 pub(super) fn check(at: &str, folder: &FolderConfig, listens: impl Fn(&str) -> bool, problems: &mut Problems<'_>) {
-    let FolderConfig { route, path, cache_control, compression, listen } = folder;
+    // Whether the folder is there shows when it is opened: one that is not does not keep the server from its work.
+    let FolderConfig { route, path: _, cache_control, compression, listen } = folder;
     if route.ends_with("/*") {
         self::route(format!("{at}.route"), route, problems);
     } else {
         problems.push(format!("{at}.route"), format!("`{}` is no prefix; give one such as /assets/*", route.escape_default()));
-    }
-    match path.metadata() {
-        Ok(metadata) if metadata.is_dir() => {}
-        Ok(_) => problems.push(format!("{at}.path"), format!("{} is not a folder", path.display())),
-        Err(error) => problems.push(format!("{at}.path"), format!("{}: {error}", path.display())),
     }
     if let Some(text) = cache_control.as_ref().filter(|text| text.is_empty() || HeaderValue::from_str(text).is_err()) {
         problems.push(format!("{at}.cache_control"), format!("`{}` is not the value of a header", text.escape_default()));

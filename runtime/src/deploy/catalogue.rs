@@ -683,6 +683,9 @@ impl Catalogue {
                 problems.insert(Subject::Workflow(workflow.config.name.clone()), problem.to_owned());
             }
         }
+        problems.extend(
+            self.folders.iter().filter_map(|(_, folder)| folder.problem()).map(|(subject, why)| (subject, why.to_owned())),
+        );
         problems
     }
 
@@ -778,10 +781,11 @@ impl Catalogue {
     }
 
     /// Says which folders' files the server sends from now on, in place of those before. Whether that is another thing.
-    pub fn set_folders(&mut self, folders: Vec<(Site, Arc<Folder>)>) -> bool {
-        let is_new = self.folders != folders;
-        self.folders = folders;
-        is_new
+    pub fn set_folders(&mut self, folders: Vec<(Site, Folder)>) -> bool {
+        let before = std::mem::take(&mut self.folders);
+        let others = || before.iter().map(|(_, folder)| folder);
+        self.folders = folders.into_iter().map(|(site, folder)| (site, Arc::new(folder.in_place_of(others())))).collect();
+        self.folders != before
     }
 
     /// The routes to all functions and files, and away from paths that have moved.

@@ -246,7 +246,7 @@ impl Deployer {
             }
         }
         catalogue.set_redirects(loading::redirects(config));
-        catalogue.set_folders(loading::folders(config, catalogue.budget()));
+        catalogue.set_folders(loading::folders(config, catalogue.budget(), &health));
         catalogue.set_workflows(loading::workflows(config));
         catalogue.set_schedules(loading::schedules(config));
         let contents = store.as_ref().map(Store::contents).transpose()?.unwrap_or_default();
@@ -634,7 +634,7 @@ impl Deployer {
         }
         let again = self.try_again();
         let (offers, folders, workflows) =
-            (loading::offers(config), loading::folders(config, &self.budget()), loading::workflows(config));
+            (loading::offers(config), loading::folders(config, &self.budget(), &self.health), loading::workflows(config));
 
         let mut told = self.change();
         self.check_running()?;

@@ -12,8 +12,9 @@ use super::catalogue::{Candidate, Catalogue, CatalogueError, Origin};
 use super::quarantine::Unusable;
 use super::store::Store;
 use crate::compile::Compiler;
-use crate::config::{self, ApplicationConfig, Config, FolderConfig, FunctionConfig, WorkflowConfig};
+use crate::config::{self, ApplicationConfig, Config, FunctionConfig, WorkflowConfig};
 use crate::grpc::{Descriptors, Offer};
+use crate::health::Health;
 use crate::http::{Folder, Redirect, Site};
 use crate::load::{self, OpenError};
 use crate::workflow::durable::timetable::Scheduled;
@@ -47,16 +48,8 @@ pub(super) fn schedules(config: &Config) -> Vec<Arc<Scheduled>> {
 }
 
 /// Folders of a configuration whose files the server sends.
-pub(super) fn folders(config: &Config, budget: &Arc<Budget>) -> Vec<(Site, Arc<Folder>)> {
-    let open = |config: &FolderConfig| match Folder::open(config, budget) {
-        Ok(folder) => Some((config.site(), Arc::new(folder))),
-        Err(error) => {
-            // It was there when the configuration was checked.
-            tracing::error!(route = config.route, folder = %config.path.display(), %error, "clients get no files of it");
-            None
-        }
-    };
-    config.folders.iter().filter_map(open).collect()
+pub(super) fn folders(config: &Config, budget: &Arc<Budget>, health: &Arc<Health>) -> Vec<(Site, Folder)> {
+    config.folders.iter().map(|folder| (folder.site(), Folder::new(folder, budget, health))).collect()
 }
 
 fn offer(application: &ApplicationConfig) -> Offer {

@@ -81,7 +81,7 @@ impl<'a> Reload<'a> {
     pub(super) fn answer_itself(
         &mut self,
         redirects: Vec<(Site, Arc<Redirect>)>,
-        folders: Vec<(Site, Arc<Folder>)>,
+        folders: Vec<(Site, Folder)>,
         workflows: Vec<Defined>,
     ) {
         self.change.redirects = self.catalogue.set_redirects(redirects);

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
@@ -31,6 +31,7 @@ use super::response::{self, Answer, Whole};
 use super::streamed::Streamed;
 use crate::blocking;
 use crate::config::FolderConfig;
+use crate::health::{Health, Subject};
 use crate::outcome::Failure;
 
 /// How much of a file is read at a time. A file of at most that size is read when it is opened.
@@ -47,7 +48,14 @@ const METHODS_WITH_OPTIONS: HeaderValue = HeaderValue::from_static("GET, HEAD, O
 #[derive(Debug)]
 pub struct Folder {
     config: FolderConfig,
-    dir: Arc<Dir>,
+    /// The folder, once it could be opened.
+    dir: OnceLock<Arc<Dir>>,
+    /// What its route had before, as long as it cannot.
+    before: Option<Arc<Dir>>,
+    /// Why it could not when the configuration was read.
+    problem: Option<String>,
+    /// Where that is said.
+    health: Arc<Health>,
     cache_control: Option<HeaderValue>,
     pub(super) policy: Option<Arc<Policy>>,
 }
@@ -77,15 +85,49 @@ enum Outcome {
 }
 
 impl Folder {
-    /// Opens the folder that a configuration names. Memory for compressing is claimed of `budget`.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub fn open(config: &FolderConfig, budget: &Arc<Budget>) -> io::Result<Folder> {
-        let dir = Arc::new(Dir::open_ambient_dir(&config.path, ambient_authority())?);
+    /// The folder that a configuration names. If it cannot be opened now, each request for one of its files tries that again. Memory for compressing is claimed of `budget`.
+    #[must_use]
+    pub fn new(config: &FolderConfig, budget: &Arc<Budget>, health: &Arc<Health>) -> Folder {
+        let (dir, problem) = match open(config) {
+            Ok(dir) => (OnceLock::from(dir), None),
+            Err(error) => (
+                OnceLock::new(),
+                Some(format!("{}: {error}; put that right: its files are there as soon as the folder is", config.path.display())),
+            ),
+        };
         let cache_control = config.cache_control.as_ref().and_then(|text| HeaderValue::from_str(text).ok());
         let policy = Policy::new(None, config.compression.as_ref(), budget);
-        Ok(Folder { config: config.clone(), dir, cache_control, policy })
+        Folder { config: config.clone(), dir, before: None, problem, health: Arc::clone(health), cache_control, policy }
+    }
+
+    /// Why clients get no files of it, or not those of the folder that the configuration names.
+    #[must_use]
+    pub fn problem(&self) -> Option<(Subject, &str)> {
+        self.problem.as_deref().filter(|_| self.dir.get().is_none()).map(|problem| (self.subject(), problem))
+    }
+
+    /// It takes the place of others: clients get files of the one before, as long as its own folder cannot be opened.
+    #[must_use]
+    pub fn in_place_of<'a>(self, mut others: impl Iterator<Item = &'a Arc<Folder>>) -> Folder {
+        let is_same = |other: &&Arc<Folder>| other.config.route == self.config.route && other.config.listen == self.config.listen;
+        let before = others.find(is_same).and_then(|other| other.dir.get().or(other.before.as_ref()).cloned());
+        Folder { before, ..self }
+    }
+
+    fn subject(&self) -> Subject {
+        let FolderConfig { route, listen, .. } = &self.config;
+        Subject::Folder(format!("{}{route}", listen.as_deref().unwrap_or_default()))
+    }
+
+    /// The folder whose files clients get now. Blocks.
+    fn dir(&self) -> Option<Arc<Dir>> {
+        if let Some(dir) = self.dir.get() {
+            return Some(Arc::clone(dir));
+        }
+        let Ok(dir) = open(&self.config) else { return self.before.clone() };
+        let dir = Arc::clone(self.dir.get_or_init(|| dir));
+        self.health.clear(&self.subject());
+        Some(dir)
     }
 
     /// The paths of its files: `/a/*`.
@@ -109,7 +151,7 @@ impl Folder {
         }
     }
 
-    async fn response(&self, head: &Parts) -> Result<Response<Answer>, Failure> {
+    async fn response(self: &Arc<Folder>, head: &Parts) -> Result<Response<Answer>, Failure> {
         match head.method {
             Method::GET | Method::HEAD => {}
             Method::OPTIONS => return Ok(response::options(&METHODS_WITH_OPTIONS)),
@@ -118,8 +160,9 @@ impl Folder {
         let rest = head.uri.path().get(self.config.route.len() - 1..).ok_or(Failure::NotFound)?;
         let name = name(rest).ok_or(Failure::NotFound)?;
         let ty = mime_guess::from_path(&name).first_raw();
-        let dir = Arc::clone(&self.dir);
-        match blocking::run(move || find(&dir, &name)).await {
+        let folder = Arc::clone(self);
+        let found = blocking::run(move || folder.dir().map(|dir| find(&dir, &name))).await.ok_or(Failure::Quarantined)?;
+        match found {
             Ok(Found::File { file, small, length, modified }) => {
                 Ok(self.file(head, (file, small), (length, modified), ty.unwrap_or("application/octet-stream")))
             }
@@ -216,6 +259,11 @@ fn name(path: &str) -> Option<String> {
         }
     }
     Some(name)
+}
+
+/// Opens a folder as a capability. Blocks.
+fn open(config: &FolderConfig) -> io::Result<Arc<Dir>> {
+    Dir::open_ambient_dir(&config.path, ambient_authority()).map(Arc::new)
 }
 
 /// Opens a file and reads it if it is small. Blocks.
