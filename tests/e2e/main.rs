@@ -81,6 +81,7 @@ mod roots;
 mod scheduling;
 mod secrets;
 mod service;
+mod sharing;
 mod shutdown;
 mod snapshot;
 mod sockets;
