@@ -1,9 +1,10 @@
-//! A Redis server of one's own, and a place from which it is farther away.
+//! A Redis server of one's own, a place from which it is farther away, and a way to it on which round trips are counted.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -123,6 +124,75 @@ fn connect(near: TcpStream, server: SocketAddr, delay: Duration) -> io::Result<(
     Ok(())
 }
 
+/// A way to a server on which round trips are counted: questions that are answered before the next one is asked.
+#[derive(Debug)]
+pub struct Counted {
+    address: SocketAddr,
+    trips: Arc<Trips>,
+}
+
+#[derive(Debug, Default)]
+struct Trips {
+    /// Something was asked since the last answer.
+    is_asked: AtomicBool,
+    count: AtomicU64,
+}
+
+impl Counted {
+    /// For as long as this process lives.
+    ///
+    /// # Errors
+    ///
+    /// If no port is free.
+    pub fn start(server: SocketAddr) -> Result<Counted> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let counted = Counted { address: listener.local_addr()?, trips: Arc::default() };
+        let trips = Arc::clone(&counted.trips);
+        thread::spawn(move || {
+            for near in listener.incoming() {
+                // As for one that is farther away.
+                let _ = near.and_then(|near| pass_counting(near, server, &trips));
+            }
+        });
+        Ok(counted)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many there were, of all connections together: where one question is under way at a time.
+    pub fn round_trips(&self) -> u64 {
+        self.trips.count.load(Ordering::SeqCst)
+    }
+}
+
+fn pass_counting(near: TcpStream, server: SocketAddr, trips: &Arc<Trips>) -> io::Result<()> {
+    let far = TcpStream::connect(server)?;
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    let (from_near, from_far) = (near.try_clone()?, far.try_clone()?);
+    let (asks, answers) = (Arc::clone(trips), Arc::clone(trips));
+    thread::spawn(move || {
+        copy(from_near, |bytes| {
+            asks.is_asked.store(true, Ordering::SeqCst);
+            (&far).write_all(&bytes)
+        });
+        let _ = far.shutdown(Shutdown::Write);
+    });
+    thread::spawn(move || {
+        copy(from_far, |bytes| {
+            if answers.is_asked.swap(false, Ordering::SeqCst) {
+                answers.count.fetch_add(1, Ordering::SeqCst);
+            }
+            (&near).write_all(&bytes)
+        });
+        let _ = near.shutdown(Shutdown::Both);
+    });
+    Ok(())
+}
+
 /// Passes on what comes, until the connection or what takes it ends.
 fn copy(mut from: TcpStream, mut to: impl FnMut(Vec<u8>) -> io::Result<()>) {
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -136,6 +206,25 @@ fn copy(mut from: TcpStream, mut to: impl FnMut(Vec<u8>) -> io::Result<()>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn questions_that_are_sent_together_are_one_round_trip() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let way = Counted::start(server.local_addr().unwrap()).unwrap();
+        let mut client = TcpStream::connect(way.address()).unwrap();
+        let (mut accepted, _) = server.accept().unwrap();
+        let (mut question, mut answer) = ([0; 3], [0; 2]);
+        for round in 1..=4 {
+            client.write_all(b"a\nb").unwrap();
+            accepted.read_exact(&mut question).unwrap();
+            // In two pieces.
+            accepted.write_all(b"A").unwrap();
+            client.read_exact(&mut answer[..1]).unwrap();
+            accepted.write_all(b"B").unwrap();
+            client.read_exact(&mut answer[1..]).unwrap();
+            assert_eq!((way.round_trips(), &answer), (round, b"AB"));
+        }
+    }
 
     #[test]
     fn answers_come_later_and_whole() {

@@ -20,6 +20,7 @@ mod sandbox;
 pub mod served;
 mod server;
 mod shared;
+mod sharing;
 mod shop;
 mod workflows;
 
@@ -159,6 +160,13 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("workflow-waiting-bytes", workflows::waiting_bytes),
     ("workflow-peer-steps-ratio", workflows::peer_steps_ratio),
     ("workflow-peer-memory-ratio", workflows::peer_memory_ratio),
+    ("sharing-serializable-read-us", sharing::serializable_read_us),
+    ("sharing-redis-round-trips", sharing::redis_round_trips),
+    ("sharing-hot-key-commands", sharing::hot_key_commands),
+    ("sharing-one-client-p50-ratio", sharing::one_client_p50_ratio),
+    ("sharing-memo-cpu-ratio", sharing::memo_cpu_ratio),
+    ("sharing-memo-p50-us", sharing::memo_p50_us),
+    ("sharing-memo-remote-us", sharing::memo_remote_us),
 ];
 
 /// The measurement of the promise `name`.
