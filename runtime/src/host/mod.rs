@@ -348,7 +348,11 @@ fn is_admitted(
     context: &mut Context,
 ) -> bool {
     let function = imported.function;
-    let effect = Call::of(imported, args, instance, sandbox, context).effect(function);
+    // Only of what can be private it has to be seen what it is about.
+    let effect = match function.effect {
+        Effect::External => Call::of(imported, args, instance, sandbox, context).effect(function),
+        effect => effect,
+    };
     // What cannot be taken back does not fit an invocation that may run again.
     if effect == Effect::External
         && let Some(transaction) = context.transaction()

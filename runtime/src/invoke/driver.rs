@@ -188,22 +188,22 @@ impl Driver {
 
     /// It has ended so, as far as it is concerned: what its transaction makes of that.
     fn settle(&mut self, result: Result<(), Failure>) -> Progress {
-        let Some(transaction) = self.context.transaction().cloned() else { return Progress::Ended(result) };
         // The last ones that it has made; the worker has seen the others.
         self.context.put_off_calls();
-        let space = self.context.kv().cloned();
-        let settled = transaction.settle(result.is_ok(), space.as_ref());
-        match (settled, space) {
-            (Settled::Commit(commit), Some(space)) => {
-                let (made, contended) = (commit.clone(), transaction.contended(commit.changes.iter().map(|(key, _)| key)));
-                self.next = Next::Settle { commit: Box::new(commit), result };
-                Progress::Pends(Pending::only(async move {
-                    transaction.take_turns(contended).await;
-                    transaction.came(space.commit(made).await);
-                }))
-            }
-            (settled, _) => self.end_of(settled, result),
-        }
+        let Some(transaction) = self.context.transaction() else { return Progress::Ended(result) };
+        let commit = match transaction.settle(result.is_ok(), self.context.kv()) {
+            Settled::Commit(commit) => commit,
+            settled => return self.end_of(settled, result),
+        };
+        let (transaction, Some(space)) = (Arc::clone(transaction), self.context.kv().cloned()) else {
+            return self.end_of(Settled::Commit(commit), result);
+        };
+        let (made, contended) = (commit.clone(), transaction.contended(commit.changes.iter().map(|(key, _)| key)));
+        self.next = Next::Settle { commit: Box::new(commit), result };
+        Progress::Pends(Pending::only(async move {
+            transaction.take_turns(contended).await;
+            transaction.came(space.commit(made).await);
+        }))
     }
 
     /// The commit has come to something; or the host has panicked over it.

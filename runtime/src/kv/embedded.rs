@@ -27,6 +27,7 @@ mod pending;
 mod records;
 mod recovery;
 mod salvage;
+mod seen;
 pub mod tool;
 mod writer;
 
@@ -58,6 +59,7 @@ use crate::health::Health;
 
 pub use self::fault::FileError;
 pub use self::records::{Order, Records};
+pub use self::seen::Seen;
 
 /// Commits that wait for the writer; those that come then wait for room.
 const QUEUE_MAX: usize = 1_024;
@@ -354,6 +356,15 @@ impl Space {
     pub fn get<R>(&self, bucket: &BucketName, key: &[u8], with: impl FnOnce(Option<&Entry>) -> R) -> Result<R, KvError> {
         self.check_open()?;
         bucket.joined(key, |key| with(self.tenant.read().entries.get(key)))
+    }
+
+    /// What there is under a key.
+    ///
+    /// # Errors
+    /// When nothing could be read yet.
+    pub fn entry(&self, key: &BucketKey) -> Result<Option<Entry>, KvError> {
+        self.check_open()?;
+        Ok(self.tenant.read().entries.get(key).cloned())
     }
 
     /// The same for several keys, between which nothing changes either.

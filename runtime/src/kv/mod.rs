@@ -398,9 +398,7 @@ impl BucketName {
     /// # Errors
     /// When the key is too long.
     fn joined<R>(&self, key: &[u8], with: impl FnOnce(&[u8]) -> R) -> Result<R, KvError> {
-        if key.len() > KEY_BYTES_MAX {
-            return Err(KvError::TooLarge { what: "a key", bytes: key.len(), bytes_max: KEY_BYTES_MAX });
-        }
+        check_key(key)?;
         let mut joined = [0; BUCKET_KEY_BYTES_MAX];
         let start = self.0.len() + 1;
         joined[..self.0.len()].copy_from_slice(&self.0);
@@ -419,8 +417,21 @@ impl BucketName {
     /// # Errors
     /// When the key is too long.
     pub fn key(&self, key: &[u8]) -> Result<BucketKey, KvError> {
-        self.joined(key, |joined| BucketKey(joined.into()))
+        check_key(key)?;
+        let mut joined = Vec::with_capacity(self.0.len() + 1 + key.len());
+        joined.extend_from_slice(&self.0);
+        joined.push(0);
+        joined.extend_from_slice(key);
+        Ok(BucketKey(joined.into()))
     }
+}
+
+/// Whether it is not too long.
+const fn check_key(key: &[u8]) -> Result<(), KvError> {
+    if key.len() > KEY_BYTES_MAX {
+        return Err(KvError::TooLarge { what: "a key", bytes: key.len(), bytes_max: KEY_BYTES_MAX });
+    }
+    Ok(())
 }
 
 impl BucketKey {

@@ -9,7 +9,7 @@
 //! * To add to a number of which the sum is not wanted is no read: such commits do not conflict with each other.
 //! * Versions of what the transaction itself has written are *provisional*: larger than all of the store, and meaningless once it is over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,19 +17,25 @@ use bytes::Bytes;
 
 use crate::kv::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Entry, KvError, Outcome, sum};
 
+use super::few::Few;
 use super::mutants::{self, Mutant};
 
 /// What every provisional version has, and none of a store.
 const PROVISIONAL: u64 = 1 << 63;
 
-/// Gives provisional versions, each once for a transaction and all of its parts.
-#[derive(Clone, Debug, Default)]
-pub struct Versions(Arc<AtomicU64>);
+/// Gives provisional versions, each once for a transaction and all of its parts. There is no counter before the first one, or the first part.
+#[derive(Debug, Default)]
+pub struct Versions(Option<Arc<AtomicU64>>);
 
 impl Versions {
-    fn next(&self) -> u64 {
+    fn next(&mut self) -> u64 {
         // Relaxed: a number that orders nothing else.
-        PROVISIONAL | (self.0.fetch_add(1, Ordering::Relaxed) + 1)
+        PROVISIONAL | (self.0.get_or_insert_default().fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Those of a part.
+    fn share(&mut self) -> Versions {
+        Versions(Some(Arc::clone(self.0.get_or_insert_default())))
     }
 }
 
@@ -63,11 +69,11 @@ enum Write {
 /// What one transaction has read and written.
 #[derive(Debug, Default)]
 pub struct Column {
-    reads: HashMap<BucketKey, Option<Entry>>,
-    listed: HashMap<BucketName, u64>,
+    reads: Few<BucketKey, Option<Entry>>,
+    listed: Few<BucketName, u64>,
     writes: BTreeMap<BucketKey, Write>,
     /// When it last changed the set of keys of a bucket, by a provisional version.
-    sets: HashMap<BucketName, u64>,
+    sets: Few<BucketName, u64>,
     /// Bytes of keys and values.
     bytes: usize,
     versions: Versions,
@@ -76,10 +82,10 @@ pub struct Column {
 }
 
 impl Column {
-    /// An empty one, whose versions come from there.
+    /// An empty one that is to lie on top of this one.
     #[must_use]
-    pub fn new(versions: Versions) -> Column {
-        Column { versions, ..Column::default() }
+    pub fn part(&mut self) -> Column {
+        Column { versions: self.versions.share(), ..Column::default() }
     }
 
     /// Bytes that it keeps.
@@ -122,7 +128,7 @@ impl Column {
     /// # Errors
     /// When the transaction becomes too large, or adds to what is no number.
     pub fn learn(&mut self, key: &BucketKey, entry: Option<Entry>) -> Result<Option<Entry>, KvError> {
-        if !self.reads.contains_key(key) {
+        if self.reads.get(key).is_none() {
             self.grow(1, key.bytes() + entry.as_ref().map_or(0, |entry| entry.value.len()))?;
             self.reads.insert(key.clone(), entry);
         }
@@ -237,17 +243,27 @@ impl Column {
     /// What it becomes in the store, when all is well: the versions that were read are expected, and everything that was written is changed.
     #[must_use]
     pub fn commit(&self, with_writes: bool) -> Commit {
-        let is_expected = |key: &BucketKey| !mutants::is(Mutant::LostRead) || !self.writes.contains_key(key);
-        let reads = self.reads.iter().filter(|(key, _)| is_expected(key));
-        let expected = reads.map(|(key, entry)| (key.clone(), version(entry.as_ref()))).collect();
+        let expected = self.expected().map(|(key, version)| (key.clone(), version)).collect();
         let change = |write: &Write| match write {
             Write::Value(Some(value), _) => Change::Put(value.clone()),
             Write::Value(None, _) => Change::Delete,
             Write::Add(delta) => Change::Add(*delta),
         };
         let changes = self.writes.iter().filter(|_| with_writes).map(|(key, write)| (key.clone(), change(write))).collect();
-        let listed = self.listed.iter().map(|(bucket, version)| (bucket.clone(), *version)).collect();
+        let listed = self.listed().map(|(bucket, version)| (bucket.clone(), version)).collect();
         Commit { listed, ..Commit::new(expected, changes) }
+    }
+
+    /// The keys that it has read, each with the version that its [commit](Column::commit) expects, in that order.
+    pub fn expected(&self) -> impl Iterator<Item = (&BucketKey, u64)> {
+        let is_expected = |key: &BucketKey| !mutants::is(Mutant::LostRead) || !self.writes.contains_key(key);
+        let reads = self.reads.iter().filter(move |(key, _)| is_expected(key));
+        reads.map(|(key, entry)| (key, version(entry.as_ref())))
+    }
+
+    /// The same of the buckets that it has listed.
+    pub fn listed(&self) -> impl Iterator<Item = (&BucketName, u64)> {
+        self.listed.iter().map(|(bucket, version)| (bucket, *version))
     }
 
     /// What the transaction depends on at that place of [`Column::commit`]'s expectations.
@@ -262,7 +278,7 @@ impl Column {
     ///
     /// # Errors
     /// When this one becomes too large, or what was added cannot be. Nothing was changed then.
-    pub fn absorb(&mut self, part: &Column, listed: &HashMap<BucketName, u64>) -> Result<Result<(), Stale>, KvError> {
+    pub(super) fn absorb(&mut self, part: &Column, listed: &Few<BucketName, u64>) -> Result<Result<(), Stale>, KvError> {
         if let Some(stale) = part.stale() {
             return Ok(Err(stale.clone()));
         }

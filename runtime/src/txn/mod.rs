@@ -19,22 +19,25 @@
 
 pub mod column;
 pub mod contention;
+mod few;
 mod mutants;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use crate::kv::embedded::{self, Seen};
 use crate::kv::outbox::{self, Outbox};
 use crate::kv::{BucketKey, BucketName, Commit, Entry, KvError, Outcome, Space};
 
-use self::column::{Column, Stale, Versions, View};
+use self::column::{Column, Stale, View};
 use self::contention::{Contended, Contention, FIRST_TIME_MAX, First, Held, LOCK_TIME_MAX};
+use self::few::Few;
 use self::mutants::Mutant;
 
 /// What transactions of a function have in common.
@@ -64,9 +67,8 @@ pub struct Transaction {
     /// That of the caller.
     above: Option<Arc<Transaction>>,
     isolation: Isolation,
-    versions: Versions,
     /// By a bucket's name, when the caller's column had changed its set of keys when this one listed it.
-    listed: Mutex<HashMap<BucketName, u64>>,
+    listed: Mutex<Few<BucketName, u64>>,
     /// Locks of hot keys: given back when it is over. The outermost one's.
     held: Mutex<Vec<(BucketKey, Held)>>,
     /// Calls whose reply is not wanted: they begin when the commit was made.
@@ -109,28 +111,28 @@ impl Transaction {
     /// That of an invocation that no transaction has called.
     #[must_use]
     pub fn begin(isolation: &Isolation) -> Arc<Transaction> {
-        Arc::new(Transaction::new(isolation.clone(), Versions::default(), None))
+        Arc::new(Transaction::new(isolation.clone(), Column::default(), None))
     }
 
     /// The same of one that is repeated if the server dies. `name` is the same each time.
     #[must_use]
     pub fn begin_repeatable(isolation: &Isolation, name: &str) -> Arc<Transaction> {
         let requests = Some((name.into(), AtomicUsize::new(0)));
-        Arc::new(Transaction { requests, ..Transaction::new(isolation.clone(), Versions::default(), None) })
+        Arc::new(Transaction { requests, ..Transaction::new(isolation.clone(), Column::default(), None) })
     }
 
     /// That of one which an invocation with a transaction calls.
     #[must_use]
     pub fn join(above: &Arc<Transaction>) -> Arc<Transaction> {
-        Arc::new(Transaction::new(above.isolation.clone(), above.versions.clone(), Some(Arc::clone(above))))
+        let column = above.column().part();
+        Arc::new(Transaction::new(above.isolation.clone(), column, Some(Arc::clone(above))))
     }
 
-    fn new(isolation: Isolation, versions: Versions, above: Option<Arc<Transaction>>) -> Transaction {
+    fn new(isolation: Isolation, column: Column, above: Option<Arc<Transaction>>) -> Transaction {
         Transaction {
-            column: Mutex::new(Column::new(versions.clone())),
+            column: Mutex::new(column),
             above,
             isolation,
-            versions,
             listed: Mutex::default(),
             held: Mutex::default(),
             calls: Mutex::default(),
@@ -201,7 +203,11 @@ impl Transaction {
         let mut keys: BTreeMap<BucketKey, bool> = BTreeMap::new();
         if let Some(above) = &self.above {
             let set = above.column().set_version(bucket);
-            lock(&self.listed).entry(bucket.clone()).or_insert(set);
+            let mut listed = lock(&self.listed);
+            if listed.get(bucket).is_none() {
+                listed.insert(bucket.clone(), set);
+            }
+            drop(listed);
             keys.extend(above.own_keys(bucket, from));
         }
         let column = self.column();
@@ -313,25 +319,48 @@ impl Transaction {
         if column.is_empty() || (!ended_well && mutants::is(Mutant::TrapUnvalidated)) {
             return Settled::Done;
         }
+        if !column.writes() || !ended_well {
+            match space {
+                Some(Space::Embedded(space)) => {
+                    let changed = self.changed(space, &column);
+                    drop(column);
+                    let settled = match changed {
+                        Ok(None) => Settled::Done,
+                        Ok(Some(stale)) => self.stale(&stale),
+                        Err(error) => Settled::Failed(error),
+                    };
+                    lock_held(self).clear();
+                    return settled;
+                }
+                // What was read at one moment, as one key is, was there.
+                Some(Space::Redis(_)) if column.expected().count() + column.listed().count() < 2 => return Settled::Done,
+                Some(Space::Redis(_)) => {}
+                None => return Settled::Done,
+            }
+        }
         let mut commit = column.commit(ended_well);
         drop(column);
         if mutants::is(Mutant::LocksDecide) {
             let held = lock_held(self);
             commit.expected.retain(|(key, _)| !held.iter().any(|(locked, _)| locked == key));
         }
-        match space {
-            Some(Space::Embedded(space)) if commit.changes.is_empty() => {
-                let outcome = space.check(&commit);
-                self.settled(&commit, outcome)
-            }
-            // What was read at one moment, as one key is, was there.
-            Some(_) if commit.changes.is_empty() && commit.expected.len() + commit.listed.len() < 2 => Settled::Done,
-            Some(_) => {
-                commit.id = Some(fastrand::u128(..).to_ne_bytes());
-                Settled::Commit(commit)
-            }
-            None => Settled::Done,
+        if space.is_none() {
+            return Settled::Done;
         }
+        commit.id = Some(fastrand::u128(..).to_ne_bytes());
+        Settled::Commit(commit)
+    }
+
+    /// What does not hold any more of what was read, in the store in this process: at one moment, and without a copy of what was read.
+    fn changed(&self, space: &embedded::Space, column: &Column) -> Result<Option<Stale>, KvError> {
+        let is_locked = |key: &BucketKey| lock_held(self).iter().any(|(locked, _)| locked == key);
+        let keys = column.expected().filter(|(key, _)| !mutants::is(Mutant::LocksDecide) || !is_locked(key));
+        let keys = keys.map(|(key, version)| (Seen::Key(key), version));
+        let seen = keys.chain(column.listed().map(|(bucket, version)| (Seen::Bucket(bucket), version)));
+        Ok(space.changed(seen)?.map(|seen| match seen {
+            Seen::Key(key) => Stale::Key(key.clone()),
+            Seen::Bucket(bucket) => Stale::Bucket(bucket.clone()),
+        }))
     }
 
     /// That of a callee becomes a part of its caller's.

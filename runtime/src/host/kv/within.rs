@@ -18,6 +18,12 @@ pub(super) fn find<R: Into<Flat>>(
     match transaction.read(&key) {
         Ok(Some(entry)) => then(call, Ok(entry)),
         Ok(None) => {
+            if let Space::Embedded(space) = call.context.ports.kv()?
+                && transaction.contended(std::iter::once(&key)).is_empty()
+            {
+                let found = space.entry(&key).and_then(|entry| transaction.learn(&key, entry));
+                return then(call, found);
+            }
             let keys = vec![key.clone()];
             ask(call, Arc::clone(&transaction), keys, move |call, learnt| {
                 then(call, learnt.and_then(|()| known(&transaction, &key)))

@@ -276,3 +276,26 @@ fn sets_of_keys_of_many_buckets_are_forgotten_and_not_mistaken() {
     assert!(matches!(check(empty, before), Outcome::Conflict { index: 0, .. }), "it may have changed");
     assert!(matches!(check(empty, listed(empty)), Outcome::Committed { .. }));
 }
+
+#[test]
+fn what_was_seen_is_compared_on_the_thread_that_asks() {
+    let store = Embedded::in_memory(KvLimits::default()).unwrap();
+    let (space, bucket) = (store.space("t"), BucketName::new(b"b").unwrap());
+    let key = |name: &str| bucket.key(name.as_bytes()).unwrap();
+    let put =
+        |name: &str| wait(space.clone().commit(Commit::new(Vec::new(), vec![(key(name), Change::Put("v".into()))]))).unwrap();
+    put("one");
+    let (one, none) = (key("one"), key("none"));
+    let version = space.entry(&one).unwrap().unwrap().version;
+    let set = space.keys(&bucket, b"", None, |_| true).unwrap();
+    let seen = [(Seen::Key(&one), version), (Seen::Key(&none), 0), (Seen::Bucket(&bucket), set)];
+    assert_eq!(space.changed(seen.into_iter()), Ok(None));
+    put("one");
+    assert_eq!(space.changed(seen.into_iter()), Ok(Some(Seen::Key(&one))));
+    assert_eq!(space.changed(seen[1..].iter().copied()), Ok(None), "a value was changed, not the set");
+    put("none");
+    assert_eq!(space.changed(seen[1..].iter().copied()), Ok(Some(Seen::Key(&none))));
+    assert_eq!(space.changed(seen[2..].iter().copied()), Ok(Some(Seen::Bucket(&bucket))));
+    // Each look counts as a commit.
+    assert_eq!(store.commits().counts()[..2], [("ok", 2), ("conflict", 3)]);
+}

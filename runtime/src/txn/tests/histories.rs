@@ -8,7 +8,7 @@
 //! What is checked: the commits that the store has now, one after the other in the order of their versions, read what their requests have seen and leave what is there. A request whose reply had left
 //! before another one came stands before it. No request is made twice; one that was acknowledged was made.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::mutants::{Mutant, with};
 use super::*;
