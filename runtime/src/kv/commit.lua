@@ -1,6 +1,6 @@
--- A commit of one tenant. KEYS: values, order, version, bytes, scratch, buckets, and where the answer to this commit is kept and which
--- incarnation of the store this is, if that is to be known; with a fence also the records' values, the order of their keys, their owner, the count of commits with a fence.
--- ARGV: how many buckets are remembered; for how many milliseconds the answer is kept, until when the commit may be made, which incarnation it is for and what a new one is called, if it is to be known; the first version there may be, and by how much the next one is larger; with a fence its token and the count that is
+-- A commit of one tenant. KEYS: values, order, version, bytes, scratch, buckets; which incarnation of the store this is, if the commit may be made until some time only; where the answer to this commit is kept,
+-- if that is to be known; with a fence also the records' values, the order of their keys, their owner, the count of commits with a fence.
+-- ARGV: how many buckets are remembered; for how many milliseconds the answer is kept, until when the commit may be made, which incarnation it is for and what a new one is called, if it names a time; the first version there may be, and by how much the next one is larger; with a fence its token and the count that is
 -- known; most bytes; number of expected, key and version of each; number of listed, bucket and version of each; number of changes, key, kind (p, d, a) and argument of each; with a fence the number
 -- of records, key, kind (p, d) and value of each.
 -- Answers {"done", version, sum, count}, {"conflict", version, index}, {"full"}, {"number"}, {"overflow"}, {"fenced"} or {"late", time, incarnation}. A stored value is VERSION:VALUE.
@@ -20,19 +20,21 @@ local buckets_max, kept, not_after = tonumber(argument()), tonumber(argument()),
 local expected_incarnation, new_incarnation = argument(), argument()
 local first, step = argument(), argument()
 -- What was answered once is answered again, whatever has become of the keys meanwhile: a commit that is sent twice is made once.
-local known = KEYS[7]
+local known = KEYS[8]
 if known then
     local answer = redis.call('LRANGE', known, 0, -1)
     if #answer > 0 then
         return answer
     end
+end
+if KEYS[7] then
     -- One that comes later, or to a store that was emptied, might have been made, and its answer forgotten; of one that may be made for long, the answer would have to be kept for long.
     local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    local incarnation = redis.call('GET', KEYS[8])
+    local incarnation = redis.call('GET', KEYS[7])
     if not incarnation then
         incarnation = new_incarnation
-        redis.call('SET', KEYS[8], incarnation)
+        redis.call('SET', KEYS[7], incarnation)
     end
     if incarnation ~= expected_incarnation or now > not_after or not_after > now + 2 * kept then
         return { 'late', string.format('%.0f', now), incarnation }

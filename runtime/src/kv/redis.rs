@@ -4,22 +4,23 @@
 //! first needed, and anew when it broke. What was under way then fails, and the guest learns that: a commit may have been made or not.
 //!
 //! Per tenant, in one slot of a cluster (`{sledge:TENANT}`): a hash with all values, each with its version before it; a sorted set of the keys, for
-//! their order; the last version; the bytes used. A commit is one script ([`COMMIT`]), and as durable as the server is configured to be.
+//! their order; the last version; the bytes used. A commit is one script ([`commits`]), and as durable as the server is configured to be.
 //!
 //! What the servers themselves keep is beside that ([`shares`]): `records` reads it, [`lease`] says which server writes it, and through [`post`] the others ask that one.
 
 mod blocking;
 mod clock;
+mod commits;
 pub mod lease;
 mod merged;
 pub mod post;
 pub mod records;
+mod reopen;
 mod shares;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::cell::RefCell;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use bytes::Bytes;
 use futures_util::future::Either;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
-use redis::{Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, Script, ScriptInvocation, TlsCertificates};
+use redis::{Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, Script, TlsCertificates};
 use tokio_rustls::rustls::crypto::ring;
 
 use self::blocking::Connections;
@@ -36,12 +37,9 @@ pub use self::lease::{Fence, Lease, Taken};
 use self::merged::{Merges, Merging};
 pub use self::post::Post;
 pub use self::records::Records;
-use self::shares::{Keys, Shares};
+use self::shares::Keys;
 use super::joined::{JoinCounts, Joined, Tenants};
-use super::{
-    BUCKETS_MAX, BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, COMMIT_KNOWN, Change, Commit, Commits, Entry, KvError,
-    KvLimits, Outcome, Record,
-};
+use super::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Commits, Entry, KvError, KvLimits};
 
 /// How long an answer may take.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
@@ -50,15 +48,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
 /// How often that is tried for one request, and how long apart at most.
 const CONNECT_TRIES: usize = 3;
 const CONNECT_DELAY_MAX: Duration = Duration::from_millis(200);
-/// How often a commit is sent that the server knows by an id, and how long apart. All tries together take less time than [it is known](COMMIT_KNOWN).
-const COMMIT_TRIES: usize = 4;
-const COMMIT_PAUSE: Duration = Duration::from_millis(100);
-/// Versions begin by chance somewhere from this on to twice as much, and the next one is larger by as much as that, by chance too: after the server has lost commits, or all it had, other commits
-/// do not get their versions. So a version that was read says what was read, also over a failover. There are 2^43 of them.
-const FIRST_MIN: u64 = 1 << 40;
-const STEP_MAX: u64 = 1 << 20;
 
-static COMMIT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("commit.lua")));
 static KEYS: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("keys.lua")));
 static GET_MANY: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("get_many.lua")));
 
@@ -98,13 +88,6 @@ pub struct ReadCounts {
     pub joins: JoinCounts,
     /// Sent to the store together with others.
     pub merged: u64,
-}
-
-/// Why a commit has no outcome.
-struct Failure {
-    error: KvError,
-    /// It was sent, and no answer came: it may have been made, or may still be.
-    may_be_made: bool,
 }
 
 impl From<RedisError> for KvError {
@@ -309,175 +292,6 @@ impl Space {
         let keys = keys.into_iter().filter(|key| key.len() > bucket.0.len()).map(|key| key.slice(bucket.0.len() + 1..));
         Ok((keys.collect(), version))
     }
-
-    /// Makes a commit. Dropping the future does not take it back.
-    ///
-    /// # Errors
-    /// When it is too large, there is no room, it adds to what is no number, its lease is over, or the server cannot be asked; then it may have been made.
-    pub async fn commit(self, mut commit: Commit) -> Result<Outcome, KvError> {
-        commit.check()?;
-        if commit.fence.is_none() && !commit.records.is_empty() {
-            // Records that another server owns must not be written.
-            return Err(KvError::Fenced);
-        }
-        if commit.fence.is_some() && commit.id.is_none() {
-            commit.id = Some(fastrand::u128(..).to_ne_bytes());
-        }
-        let Some(closed) = self.joined.as_ref().and_then(|joined| joined.close(commit.changes.iter().map(|(key, _)| key))) else {
-            return self.make(&commit).await.map_err(|failure| failure.error);
-        };
-        // It goes on by itself: what became of it has to be learnt, also if its function does not wait for that.
-        let made = tokio::spawn(async move {
-            let made = self.make(&commit).await;
-            if !made.as_ref().is_err_and(|failure| failure.may_be_made) {
-                closed.ended();
-            }
-            made.map_err(|failure| failure.error)
-        });
-        made.await.unwrap_or_else(|error| Err(KvError::Unknown(error.to_string())))
-    }
-
-    async fn make(&self, commit: &Commit) -> Result<Outcome, Failure> {
-        let answer = self.answer(commit).await?;
-        self.outcome(commit, &answer).map_err(|error| Failure { error, may_be_made: false })
-    }
-
-    /// The script that makes a commit, and whether it can: one with an id that is sent without the time or the incarnation, since these are not known yet, is only told them.
-    fn attempt(&self, commit: &Commit) -> (ScriptInvocation<'static>, bool) {
-        // Relaxed: a number that orders nothing else.
-        let (not_after_ms, told) = (self.redis.clock.not_after_ms(), self.keys.told.load(Ordering::Relaxed));
-        let can_be_made = commit.id.is_none() || (not_after_ms != 0 && told != 0);
-        (self.script(commit, not_after_ms, told), can_be_made)
-    }
-
-    /// The script that makes a commit; if that has an id, not later than that, and in that incarnation only.
-    fn script(&self, commit: &Commit, not_after_ms: u64, told: u64) -> ScriptInvocation<'static> {
-        let mut script = COMMIT.prepare_invoke();
-        let Keys { values, order, version, bytes, scratch, buckets, commit: known, incarnation, .. } = &*self.keys;
-        for key in [values, order, version, bytes, scratch, buckets] {
-            script.key(key);
-        }
-        if let Some(id) = &commit.id {
-            script.key([known.as_bytes(), id].concat()).key(incarnation);
-        }
-        if commit.fence.is_some() {
-            [Shares::RECORDS, Shares::RECORD_KEYS, Shares::OWNER, Shares::SEQUENCE].iter().for_each(|key| {
-                script.key(*key);
-            });
-        }
-        script
-            .arg(BUCKETS_MAX)
-            .arg(COMMIT_KNOWN.as_millis() as u64)
-            .arg(not_after_ms)
-            .arg(told)
-            .arg(fastrand::u64(1..))
-            .arg(fastrand::u64(FIRST_MIN..2 * FIRST_MIN))
-            .arg(fastrand::u64(1..=STEP_MAX));
-        if let Some(fence) = &commit.fence {
-            script.arg(fence.token()).arg(fence.seen());
-        }
-        script.arg(self.redis.limits.tenant_bytes_max).arg(commit.expected.len());
-        for (key, version) in &commit.expected {
-            script.arg(&*key.0).arg(*version);
-        }
-        script.arg(commit.listed.len());
-        for (bucket, version) in &commit.listed {
-            script.arg(&*bucket.0).arg(*version);
-        }
-        script.arg(commit.changes.len());
-        for (key, change) in &commit.changes {
-            script.arg(&*key.0);
-            match change {
-                Change::Put(value) => script.arg("p").arg(&**value),
-                Change::Delete => script.arg("d").arg(""),
-                Change::Add(delta) => script.arg("a").arg(*delta),
-            };
-        }
-        if commit.fence.is_some() {
-            script.arg(commit.records.len());
-            for Record { key, value } in &commit.records {
-                script.arg(&**key).arg(if value.is_some() { "p" } else { "d" }).arg(value.as_deref().unwrap_or_default());
-            }
-        }
-        script
-    }
-
-    /// What the script's answer to a commit says.
-    fn outcome(&self, commit: &Commit, answer: &[String]) -> Result<Outcome, KvError> {
-        let number = |index: usize| answer.get(index).and_then(|text| text.parse().ok());
-        match (answer.first().map(String::as_str), number(1)) {
-            (Some("done"), Some(version)) => {
-                let sum = answer.get(2).and_then(|text| text.parse().ok()).unwrap_or(0);
-                if let Some((fence, sequence)) = commit.fence.as_ref().zip(number(3)) {
-                    fence.saw(sequence);
-                }
-                Ok(Outcome::Committed { version, sum })
-            }
-            (Some("conflict"), Some(version)) => {
-                let index = answer.get(2).and_then(|text| text.parse().ok()).unwrap_or(0);
-                Ok(Outcome::Conflict { version, index })
-            }
-            (Some("full"), _) => Err(KvError::Full { key: "kv_tenant_bytes_max", bytes_max: self.redis.limits.tenant_bytes_max }),
-            (Some("fenced"), _) => Err(KvError::Fenced),
-            (Some("number"), _) => Err(KvError::NotANumber),
-            (Some("overflow"), _) => Err(KvError::Overflow),
-            _ => Err(not_ours()),
-        }
-    }
-}
-
-impl Space {
-    /// What the server answers to a commit. One that it knows by an id is sent again where the answer does not come: it is made once, and the answer to it is the same.
-    async fn answer(&self, commit: &Commit) -> Result<Vec<String>, Failure> {
-        let is_known = commit.id.is_some();
-        let mut tries = if is_known { COMMIT_TRIES } else { 1 };
-        let (mut was_sent, mut is_late) = (false, false);
-        let (mut script, mut can_be_made) = self.attempt(commit);
-        loop {
-            tries -= 1;
-            let error: RedisError = match self.redis.connection() {
-                Ok(mut connection) => match script.invoke_async::<Vec<String>>(&mut connection).await {
-                    Ok(answer) => match late(&answer) {
-                        None => return Ok(answer),
-                        // It may have been made before.
-                        Some(_) if was_sent => {
-                            let why = "Redis was asked again too late, or was emptied meanwhile";
-                            return Err(Failure { error: KvError::Unknown(why.to_owned()), may_be_made: true });
-                        }
-                        Some(_) if is_late => {
-                            let why = "the clock of Redis is being set, or Redis is being emptied";
-                            return Err(Failure { error: KvError::Unavailable(why.to_owned()), may_be_made: false });
-                        }
-                        Some((redis_ms, incarnation)) => {
-                            self.redis.clock.learn(redis_ms);
-                            // Relaxed: as above.
-                            self.keys.told.store(incarnation, Ordering::Relaxed);
-                            (script, can_be_made) = self.attempt(commit);
-                            (is_late, tries) = (true, COMMIT_TRIES);
-                            continue;
-                        }
-                    },
-                    Err(error) => error,
-                },
-                Err(error) => error,
-            };
-            // Whatever the server says itself, it has not done it.
-            let is_lost = error.is_io_error() || error.is_timeout() || error.is_connection_dropped();
-            was_sent |= is_lost && can_be_made && !error.is_connection_refusal();
-            match (is_lost && tries > 0, was_sent && is_known) {
-                (true, _) => tracing::debug!(%error, "the key-value store is asked again what became of a commit"),
-                (false, true) => return Err(Failure { error: KvError::Unknown(error.to_string()), may_be_made: true }),
-                (false, false) => return Err(Failure { error: error.into(), may_be_made: was_sent }),
-            }
-            tokio::time::sleep(COMMIT_PAUSE).await;
-        }
-    }
-}
-
-/// What time it is for Redis, and which incarnation of the store it has, if a commit has come too late for either.
-fn late(answer: &[String]) -> Option<(u64, u64)> {
-    let [first, redis_ms, incarnation] = answer else { return None };
-    if first == "late" { redis_ms.parse().ok().zip(incarnation.parse().ok()) } else { None }
 }
 
 /// From `VERSION:VALUE`.

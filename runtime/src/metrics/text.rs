@@ -347,7 +347,7 @@ impl Collected {
                 .map(|(way, count)| ([("way", way)], *count));
             counters(encoder, "kv_reads", "Reads of keys in Redis, by how they were answered", reads.into_iter())?;
             let (name, help) =
-                ("kv_slots_closed", "Slots whose reads are not joined any more, since the outcome of a write is unknown");
+                ("kv_slots_closed", "Slots whose reads are not joined now, since a write of unknown outcome may still be made");
             ConstGauge::new(*slots_lost).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
         if let Some(ExecutionCounts { open, queued, ended }) = executions {

@@ -4,7 +4,7 @@
 //!   reader --read--> slot of the key: --nothing under way--> sends a read, and waits for it
 //!                                     --a read under way---> waits for that one
 //!                                     --closed by a write--> sends a read for itself
-//!   commit --close-> slots of its keys, until its outcome is known
+//!   commit --close-> slots of its keys, until its outcome is known, or it cannot be made any more
 //! ```
 //!
 //! [`slot`] says when that is right. Here are the slots of a tenant, each behind a lock of its own: workers are threads, and a write of any of them closes the slot for the readers of all. A lock is held for a step
@@ -22,6 +22,7 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,7 +30,7 @@ use futures_util::future::{Either, FutureExt as _, Shared, WeakShared};
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::slot::{Action, Event, ReadId, Slot};
+use self::slot::{Action, Event, FOR_GOOD, ReadId, Slot};
 use super::{BucketKey, Entry, KvError};
 
 /// Slots of a tenant: with more of them, a write closes fewer keys that it does not write.
@@ -48,13 +49,24 @@ pub struct JoinCounts {
     pub alone: u64,
     /// Answered by a read that was under way.
     pub joined: u64,
-    /// Slots that stay closed, since the outcome of a write is unknown.
+    /// Slots that are closed now since the outcome of a write is unknown.
     pub slots_lost: u64,
 }
 
 /// The reads of all tenants.
 #[derive(Debug, Default)]
-pub(super) struct Tenants(Mutex<HashMap<String, Arc<Joined>>>);
+pub(super) struct Tenants {
+    all: Mutex<HashMap<String, Arc<Joined>>>,
+    watch: Mutex<Watch>,
+}
+
+/// Whether the store's clock is watched, by one task for all slots that wait for a time.
+#[derive(Debug, Default)]
+struct Watch {
+    is_on: bool,
+    /// A slot was lost since the watch last looked at all of them.
+    has_more: bool,
+}
 
 /// The reads of one tenant that may be joined.
 pub(super) struct Joined([Mutex<Place>; SLOTS]);
@@ -75,11 +87,11 @@ struct UnderWay {
     id: ReadId,
 }
 
-/// Slots that a write keeps closed: until its outcome is known, and for good if this is dropped before.
+/// Slots that a write keeps closed: until its outcome is known or it cannot be made any more, and for good if this is dropped before.
 pub(super) struct Closed {
     joined: Arc<Joined>,
     indexes: SmallVec<[usize; 4]>,
-    is_known: bool,
+    made_until: Option<u64>,
 }
 
 impl fmt::Debug for Joined {
@@ -91,7 +103,7 @@ impl fmt::Debug for Joined {
 impl Tenants {
     /// Those of a tenant: the same for all functions that it has, for as long as the process lives, since what keeps a slot closed must not be forgotten.
     pub(super) fn of(&self, tenant: &str) -> Arc<Joined> {
-        let mut tenants = lock(&self.0);
+        let mut tenants = lock(&self.all);
         if let Some(joined) = tenants.get(tenant) {
             return Arc::clone(joined);
         }
@@ -102,16 +114,52 @@ impl Tenants {
 
     /// How reads of all tenants were answered.
     pub(super) fn counts(&self) -> JoinCounts {
-        let tenants: Vec<_> = lock(&self.0).values().cloned().collect();
+        let tenants = self.cloned();
         let mut sum = JoinCounts::default();
         for place in tenants.iter().flat_map(|joined| &joined.0) {
             let place = lock(place);
             sum.sent += place.counts.sent;
             sum.alone += place.counts.alone;
             sum.joined += place.counts.joined;
-            sum.slots_lost += u64::from(place.slot.is_lost());
+            sum.slots_lost += u64::from(place.slot.lost_until().is_some());
         }
         sum
+    }
+
+    /// A slot was [lost](Closed::lost). Whether the caller is to watch the store's clock from now on.
+    pub(super) fn begins_watch(&self) -> bool {
+        let mut watch = lock(&self.watch);
+        watch.has_more = true;
+        !mem::replace(&mut watch.is_on, true)
+    }
+
+    /// The store's clock shows no time before this one any more: slots are opened whose writes cannot be made any more. Whether the watch goes on.
+    pub(super) fn reached(&self, time: u64) -> bool {
+        let waits = self.open(time);
+        self.watch_goes_on(waits)
+    }
+
+    /// Whether some slots still wait for a time, of those that were lost before.
+    fn open(&self, time: u64) -> bool {
+        lock(&self.watch).has_more = false;
+        let mut waits = false;
+        for place in self.cloned().iter().flat_map(|joined| &joined.0) {
+            let slot = &mut lock(place).slot;
+            slot.step(Event::Time(time));
+            waits |= slot.lost_until().is_some_and(|until| until != FOR_GOOD);
+        }
+        waits
+    }
+
+    fn watch_goes_on(&self, waits: bool) -> bool {
+        let mut watch = lock(&self.watch);
+        // What was lost meanwhile was perhaps not looked at.
+        watch.is_on = waits || watch.has_more;
+        watch.is_on
+    }
+
+    fn cloned(&self) -> Vec<Arc<Joined>> {
+        lock(&self.all).values().cloned().collect()
     }
 }
 
@@ -164,21 +212,26 @@ impl Joined {
         for index in &indexes {
             lock(&self.0[*index]).slot.step(Event::Sent);
         }
-        Some(Closed { joined: Arc::clone(self), indexes, is_known: false })
+        Some(Closed { joined: Arc::clone(self), indexes, made_until: Some(FOR_GOOD) })
     }
 }
 
 impl Closed {
     /// The write is over, and it is known what became of it: nothing of it is on its way any more.
     pub(super) fn ended(mut self) {
-        self.is_known = true;
+        self.made_until = None;
+    }
+
+    /// It is not known what became of the write, and it may be made until that time by the store's clock.
+    pub(super) fn lost(mut self, made_until: u64) {
+        self.made_until = Some(made_until);
     }
 }
 
 impl Drop for Closed {
     fn drop(&mut self) {
         for index in &self.indexes {
-            lock(&self.joined.0[*index]).slot.step(Event::Ended { is_known: self.is_known });
+            lock(&self.joined.0[*index]).slot.step(Event::Ended(self.made_until));
         }
     }
 }

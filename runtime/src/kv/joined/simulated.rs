@@ -1,13 +1,15 @@
-//! Many readers and writers of a model store, in simulated time: what they ask, and when it arrives, is made, is answered or is lost, comes from a seed.
+//! Many readers and writers of a model store, in simulated time: what they ask, and when it arrives, is made, is answered or is lost, comes from a seed. The store refuses a write that comes too late by the store's
+//! own clock, which is set now and then.
 //!
 //! The versions of the writes are their order. A history is strictly linearisable if no reader sees less than a write that was acknowledged, or a read that was answered, before it began. Each mutant of the mechanism
 //! breaks that within 1,000 seeds.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 
 use fastrand::Rng;
 
-use super::{Action, Event, ReadId, Slot};
+use super::{Action, Event, FOR_GOOD, ReadId, Slot};
 use crate::kv::{BucketKey, BucketName};
 
 const SEEDS: u64 = 1_000;
@@ -15,6 +17,18 @@ const TENANTS: usize = 2;
 /// Those of one slot: a write of one closes it for the other.
 const KEYS: usize = 2;
 const OPERATIONS: usize = 150;
+/// The same where outcomes may stay unknown, and within what time they begin, so that slots that were lost are opened again.
+const OPERATIONS_LOSSY: usize = 1_600;
+const TIME: u64 = 600;
+const TIME_LOSSY: u64 = 6_000;
+/// How often the clock is set there.
+const CLOCK_SET: usize = 120;
+/// For how long a write may be made, by the store's clock.
+const WITHIN: u64 = 300;
+/// By how much the clock is before the simulation's time at most: it is set back by no more.
+const MARGIN: u64 = 250;
+/// How often the clock is looked at.
+const PAUSE: u64 = 20;
 
 /// What is wrong with the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +44,12 @@ enum Mutant {
     KeepsReads,
     /// A read that was sent while a write was under way can be joined.
     JoinsBesideWrites,
+    /// A slot is opened before the time has come from which the store refuses its write.
+    ReopensEarly,
+    /// A slot is opened at that time, and the clock may be set back.
+    ReopensWithoutMargin,
+    /// The store makes a write however late it comes.
+    StoreTakesLate,
 }
 
 /// What is on its way.
@@ -45,6 +65,12 @@ enum Message {
     WriteMade { write: usize },
     /// The writer is answered, or gives up.
     WriteEnds { write: usize, is_known: bool },
+    /// The store's clock is set: from then on it is so far ahead.
+    ClockSet { ahead: u64 },
+    /// A look at the clock is at the store.
+    ClockRead,
+    /// It shows that.
+    Clock { time: u64 },
 }
 
 /// What a client does.
@@ -69,6 +95,8 @@ struct Read {
 struct Write {
     place: (usize, usize),
     version: Option<u64>,
+    /// By the store's clock.
+    until: u64,
 }
 
 struct World {
@@ -77,6 +105,9 @@ struct World {
     /// Whether outcomes of writes may stay unknown.
     is_lossy: bool,
     now: u64,
+    /// By how much the store's clock is ahead.
+    ahead: u64,
+    is_watched: bool,
     messages: BTreeMap<(u64, u64), Message>,
     messages_sent: u64,
     slots: Vec<Slot>,
@@ -92,6 +123,9 @@ struct World {
     /// What a reader that begins now has to see at least.
     least: HashMap<(usize, usize), u64>,
     joined: u64,
+    /// Reads that were joined in a slot that had been lost before, of all tenants.
+    joined_again: u64,
+    were_lost: Vec<bool>,
     wrong: Option<String>,
 }
 
@@ -106,6 +140,8 @@ impl World {
             random: Rng::with_seed(seed),
             is_lossy: seed.is_multiple_of(4),
             now: 0,
+            ahead: 0,
+            is_watched: false,
             messages: BTreeMap::new(),
             messages_sent: 0,
             slots: vec![Slot::default(); TENANTS],
@@ -117,20 +153,28 @@ impl World {
             writes: Vec::new(),
             least: HashMap::new(),
             joined: 0,
+            joined_again: 0,
+            were_lost: vec![false; TENANTS],
             wrong: None,
         }
     }
 
-    fn run(mut self) -> (u64, Option<String>) {
-        for _ in 0..OPERATIONS {
+    fn run(mut self) -> World {
+        let (operations, time) = if self.is_lossy { (OPERATIONS_LOSSY, TIME_LOSSY) } else { (OPERATIONS, TIME) };
+        for _ in 0..if self.is_lossy { CLOCK_SET } else { 0 } {
+            let (at, ahead) = (self.random.u64(..time), self.random.u64(..=MARGIN));
+            self.send(at, Message::ClockSet { ahead });
+        }
+        for _ in 0..operations {
             // One key is hot.
             let (tenant, key) = (self.random.usize(..4) / 3, self.random.usize(..4) / 3);
-            let what = match self.random.u8(..10) {
-                0..2 => Operation::Write,
-                2..4 => Operation::ReadAlone,
+            let what = match self.random.u8(..20) {
+                0 => Operation::Write,
+                1..4 if !self.is_lossy => Operation::Write,
+                4..8 => Operation::ReadAlone,
                 _ => Operation::Read,
             };
-            let delay = self.random.u64(..600);
+            let delay = self.random.u64(..time);
             self.send(delay, Message::Begins { tenant, key, what });
         }
         while self.wrong.is_none()
@@ -139,7 +183,7 @@ impl World {
             self.now = at;
             self.take(message);
         }
-        (self.joined, self.wrong)
+        self
     }
 
     fn send(&mut self, delay: u64, message: Message) {
@@ -169,6 +213,9 @@ impl World {
                 self.reads[read].seen = self.store.get(&place).copied();
             }
             Message::ReadEnds { read, is_lost } => self.read_ends(read, is_lost),
+            // Too late.
+            Message::WriteMade { write }
+                if self.now + self.ahead > self.writes[write].until && self.mutant != Mutant::StoreTakesLate => {}
             Message::WriteMade { write } => {
                 self.version += 1;
                 let place = self.writes[write].place;
@@ -176,6 +223,29 @@ impl World {
                 self.store.insert(place, (place.0, self.version));
             }
             Message::WriteEnds { write, is_known } => self.write_ends(write, is_known),
+            Message::ClockSet { ahead } => self.ahead = ahead,
+            Message::ClockRead => {
+                let (back, time) = (self.delay(), self.now + self.ahead);
+                self.send(back, Message::Clock { time });
+            }
+            Message::Clock { time } => self.clock(time),
+        }
+    }
+
+    fn clock(&mut self, time: u64) {
+        let least = match self.mutant {
+            Mutant::ReopensEarly => time + WITHIN / 2,
+            Mutant::ReopensWithoutMargin => time,
+            // It is not set back by more than that.
+            _ => time.saturating_sub(MARGIN),
+        };
+        for slot in &mut self.slots {
+            slot.step(Event::Time(least));
+        }
+        self.is_watched = self.slots.iter().any(|slot| slot.lost_until().is_some());
+        if self.is_watched {
+            let there = self.delay();
+            self.send(PAUSE + there, Message::ClockRead);
         }
     }
 
@@ -189,6 +259,7 @@ impl World {
                 let read = self.joinable[&(slot, id)];
                 self.reads[read].readers.push((tenant, began));
                 self.joined += 1;
+                self.joined_again += u64::from(self.were_lost[slot]);
                 return;
             }
             Action::Lead(_) | Action::Alone if kept.is_some() && !self.slots[slot].is_closed() => {
@@ -250,7 +321,9 @@ impl World {
         let slot = self.slot(tenant);
         let place = (tenant, index);
         let write = self.writes.len();
-        self.writes.push(Write { place, version: None });
+        // By what the clock has shown at some time.
+        let until = self.now + self.random.u64(..=MARGIN) + WITHIN;
+        self.writes.push(Write { place, version: None, until });
         if self.mutant == Mutant::KeepsReads {
             for (id, of) in self.slots[slot].reads.clone() {
                 let index = (0..KEYS).find(|index| key(*index) == of).unwrap();
@@ -261,8 +334,8 @@ impl World {
             self.slots[slot].step(Event::Sent);
         }
         let (there, back) = (self.delay(), self.delay());
-        // In most runs nothing is lost, so that slots are not closed for good.
-        let what = if self.is_lossy { self.random.u8(..30) } else { 30 };
+        // In most runs nothing is lost, so that slots are not closed for long.
+        let what = if self.is_lossy { self.random.u8(..60) } else { 60 };
         match what {
             // Lost on its way, and the writer does not know.
             0 => self.send(there + back, Message::WriteEnds { write, is_known: false }),
@@ -273,9 +346,11 @@ impl World {
             }
             // Made when the writer has given up already.
             2..5 => {
-                let late = self.random.u64(50..300);
+                // As often as not about when the store begins to refuse it.
+                let at_the_end = self.writes[write].until - self.now - self.random.u64(..MARGIN);
+                let late = if self.random.bool() { at_the_end } else { back + self.random.u64(50..1_200) };
                 self.send(back, Message::WriteEnds { write, is_known: false });
-                self.send(back + late, Message::WriteMade { write });
+                self.send(late, Message::WriteMade { write });
             }
             // Refused.
             5..8 => self.send(there + back, Message::WriteEnds { write, is_known: true }),
@@ -287,13 +362,20 @@ impl World {
     }
 
     fn write_ends(&mut self, write: usize, is_known: bool) {
-        let Write { place, version } = self.writes[write];
+        let Write { place, version, until } = self.writes[write];
         let slot = self.slot(place.0);
         if self.mutant == Mutant::ClosesAtAcknowledgement {
             self.slots[slot].step(Event::Sent);
         }
         let is_known_there = is_known || self.mutant == Mutant::UnknownReopens;
-        self.slots[slot].step(Event::Ended { is_known: is_known_there });
+        self.slots[slot].step(Event::Ended((!is_known_there).then_some(until)));
+        if !is_known {
+            self.were_lost[slot] = true;
+            if !mem::replace(&mut self.is_watched, true) {
+                let there = self.delay();
+                self.send(there, Message::ClockRead);
+            }
+        }
         if let Some(version) = version.filter(|_| is_known) {
             self.saw(place, version);
         }
@@ -307,21 +389,28 @@ impl World {
 
 #[test]
 fn joined_reads_are_linearisable() {
-    let mut joined = 0;
+    let (mut joined, mut joined_again) = (0, 0);
     for seed in 0..5 * SEEDS {
-        let (count, wrong) = World::new(Mutant::None, seed).run();
-        assert_eq!(wrong, None, "seed {seed}");
-        joined += count;
+        let world = World::new(Mutant::None, seed).run();
+        assert_eq!(world.wrong, None, "seed {seed}");
+        assert!(world.slots.iter().all(|slot| slot.lost_until().is_none()), "seed {seed}: all are opened again");
+        joined += world.joined;
+        joined_again += world.joined_again;
     }
-    assert!(joined > 5 * SEEDS, "{joined} were joined");
+    println!("{joined} were joined, {joined_again} of them in slots that had been lost");
+    assert!(joined > 5 * SEEDS && joined_again > 5 * SEEDS, "{joined} were joined, {joined_again} in slots that had been lost");
 }
 
 #[test]
 fn every_mutant_is_caught() {
-    use Mutant::{ClosesAtAcknowledgement, JoinsBesideWrites, KeepsReads, TenantsTogether, UnknownReopens};
+    use Mutant::{
+        ClosesAtAcknowledgement, JoinsBesideWrites, KeepsReads, ReopensEarly, ReopensWithoutMargin, StoreTakesLate,
+        TenantsTogether, UnknownReopens,
+    };
 
-    for mutant in [ClosesAtAcknowledgement, UnknownReopens, TenantsTogether, KeepsReads, JoinsBesideWrites] {
-        let caught = (0..SEEDS).find_map(|seed| Some((seed, World::new(mutant, seed).run().1?)));
+    let writes = [ClosesAtAcknowledgement, UnknownReopens, TenantsTogether, KeepsReads, JoinsBesideWrites];
+    for mutant in writes.into_iter().chain([ReopensEarly, ReopensWithoutMargin, StoreTakesLate]) {
+        let caught = (0..SEEDS).find_map(|seed| Some((seed, World::new(mutant, seed).run().wrong?)));
         println!("{mutant:?}: {caught:?}");
         assert!(caught.is_some(), "{mutant:?}");
     }
@@ -336,9 +425,9 @@ fn a_slot_is_closed_while_any_write_is_under_way() {
     assert_eq!(slot.step(Event::Asked(&other)), Action::Lead(2));
     slot.step(Event::Sent);
     slot.step(Event::Sent);
-    slot.step(Event::Ended { is_known: true });
+    slot.step(Event::Ended(None));
     assert_eq!(slot.step(Event::Asked(&one)), Action::Alone);
-    slot.step(Event::Ended { is_known: true });
+    slot.step(Event::Ended(None));
     // Nothing of before the writes is joined, nor ends what was sent after them.
     assert_eq!(slot.step(Event::Asked(&one)), Action::Lead(3));
     slot.step(Event::Over(1));
@@ -346,7 +435,14 @@ fn a_slot_is_closed_while_any_write_is_under_way() {
     slot.step(Event::Over(3));
     assert_eq!(slot.step(Event::Asked(&one)), Action::Lead(4));
     slot.step(Event::Sent);
-    slot.step(Event::Ended { is_known: false });
+    slot.step(Event::Ended(Some(7)));
+    slot.step(Event::Time(7));
+    assert_eq!(slot.step(Event::Asked(&one)), Action::Alone, "it may be made at that time");
+    slot.step(Event::Time(8));
+    assert_eq!(slot.step(Event::Asked(&one)), Action::Lead(5));
+    slot.step(Event::Sent);
+    slot.step(Event::Ended(Some(FOR_GOOD)));
+    slot.step(Event::Time(u64::MAX));
     assert_eq!(slot.step(Event::Asked(&one)), Action::Alone, "for good");
-    assert!(slot.is_lost());
+    assert!(slot.lost_until().is_some());
 }

@@ -7,7 +7,8 @@
 //!   reader joins it: an answer of that time is what the later reader would have read itself.
 //! * A write closes the slot when it is *sent*. To close it when the write is acknowledged would be too late: a read that was sent before the write has an older value, and a reader that began after the
 //!   acknowledgement would take it.
-//! * A write whose outcome stays unknown may be made at any time. It keeps the slot closed for good.
+//! * A write whose outcome stays unknown may still be made. The store refuses it from a time on that the write names, so it keeps the slot closed until no clock that the store shows can be before that: then the
+//!   write was made before, or never is, and what is read from now on is the same for all. A write that names no time keeps the slot closed for good.
 
 use crate::kv::BucketKey;
 
@@ -20,12 +21,14 @@ pub(super) enum Event<'k> {
     Over(ReadId),
     /// A write to the slot is about to be sent.
     Sent,
-    /// A write is over. Whether it is known what became of it.
-    Ended {
-        /// It was made or refused, and nothing of it is on its way any more.
-        is_known: bool,
-    },
+    /// A write is over. Until when it may still be made, by the store's clock; none if it was made or refused, and nothing of it is on its way any more.
+    Ended(Option<u64>),
+    /// The store's clock shows no time before this one any more.
+    Time(u64),
 }
+
+/// Until when a write may be made that names no time.
+pub(super) const FOR_GOOD: u64 = u64::MAX;
 
 /// What a reader does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +54,8 @@ pub(super) struct Slot {
     reads_begun: ReadId,
     /// Writes that were sent and are not over.
     writes: u32,
-    /// A write may still be made of which it is not known when.
-    is_lost: bool,
+    /// Until when a write may still be made whose outcome is unknown.
+    lost_until: Option<u64>,
 }
 
 impl Slot {
@@ -78,21 +81,25 @@ impl Slot {
                 self.reads.clear();
                 Action::None
             }
-            Event::Ended { is_known } => {
+            Event::Ended(made_until) => {
                 self.writes = self.writes.saturating_sub(1);
-                self.is_lost |= !is_known;
+                self.lost_until = self.lost_until.max(made_until);
+                Action::None
+            }
+            Event::Time(time) => {
+                self.lost_until = self.lost_until.filter(|until| *until >= time);
                 Action::None
             }
         }
     }
 
-    /// Whether a write whose outcome is unknown keeps it closed.
-    pub(super) const fn is_lost(&self) -> bool {
-        self.is_lost
+    /// Until when a write whose outcome is unknown keeps it closed, if one does.
+    pub(super) const fn lost_until(&self) -> Option<u64> {
+        self.lost_until
     }
 
     const fn is_closed(&self) -> bool {
-        self.writes > 0 || self.is_lost
+        self.writes > 0 || self.lost_until.is_some()
     }
 }
 

@@ -26,6 +26,11 @@ fn poll<F: Future<Output = Answer> + Unpin>(read: &mut F) -> Poll<Answer> {
     Pin::new(read).poll(&mut Context::from_waker(Waker::noop()))
 }
 
+/// The only tenant.
+fn alone(joined: Arc<Joined>) -> Tenants {
+    Tenants { all: Mutex::new(HashMap::from([("t".to_owned(), joined)])), ..Tenants::default() }
+}
+
 /// A read of which the answer comes when it is sent.
 fn waiting(of: tokio::sync::oneshot::Receiver<Answer>) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
     Box::pin(async { of.await.unwrap() })
@@ -50,7 +55,7 @@ fn a_read_goes_on_without_the_reader_that_sent_it() {
     assert!(matches!(poll(&mut fifth), Poll::Ready(Err(KvError::Unavailable(_)))));
     assert!(matches!(poll(&mut fourth), Poll::Ready(Err(KvError::Unavailable(_)))));
     drop(joined.read(&key("k"), lost));
-    let tenants = Tenants(Mutex::new(HashMap::from([("t".to_owned(), joined)])));
+    let tenants = alone(joined);
     assert_eq!(tenants.counts(), JoinCounts { sent: 3, joined: 3, alone: 0, slots_lost: 0 });
 }
 
@@ -69,6 +74,55 @@ fn a_write_that_is_given_up_keeps_its_slots_closed() {
     read(&joined, &other);
     read(&tenants.of("u"), &one);
     assert_eq!(tenants.counts(), JoinCounts { sent: 3, joined: 0, alone: 2, slots_lost: 1 });
+}
+
+#[test]
+fn slots_are_opened_when_their_writes_cannot_be_made_any_more() {
+    let tenants = Tenants::default();
+    let [one, other, third] = ["one", "other", "third"].map(key);
+    let (ours, theirs) = (tenants.of("t"), tenants.of("u"));
+    ours.close([&one].into_iter()).unwrap().lost(10);
+    ours.close([&one].into_iter()).unwrap().lost(7);
+    theirs.close([&other].into_iter()).unwrap().lost(20);
+    drop(ours.close([&third].into_iter()));
+    assert!(tenants.begins_watch() && !tenants.begins_watch(), "one is enough");
+    let lost = |time, goes_on| {
+        assert_eq!(tenants.reached(time), goes_on, "{time}");
+        tenants.counts().slots_lost
+    };
+    assert_eq!([lost(8, true), lost(10, true), lost(11, true), lost(20, true)], [3, 3, 2, 2]);
+    // What names no time is lost for good, and nothing waits for that.
+    assert_eq!([lost(21, false), lost(u64::MAX, false)], [1, 1]);
+    // What is lost after the watch has looked at its slot, and before the watch ends, is waited for, too.
+    assert!(tenants.begins_watch(), "the next one begins anew");
+    let waits = tenants.open(22);
+    ours.close([&one].into_iter()).unwrap().lost(30);
+    assert!(!tenants.begins_watch() && !waits);
+    assert!(tenants.watch_goes_on(waits));
+    assert_eq!(lost(31, false), 1);
+}
+
+#[test]
+fn no_slot_stays_lost_without_a_watch() {
+    const ROUNDS: u64 = 3_000;
+
+    let (tenants, time) = (Tenants::default(), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (tenants, time) = (&tenants, &time);
+            scope.spawn(move || {
+                let joined = tenants.of(&thread.to_string());
+                for round in 0..ROUNDS {
+                    joined.close([&key(&round.to_string())].into_iter()).unwrap().lost(time.load(Ordering::SeqCst));
+                    // As long as it goes on.
+                    if tenants.begins_watch() {
+                        while tenants.reached(time.fetch_add(1, Ordering::SeqCst) + 1) {}
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(tenants.counts().slots_lost, 0);
 }
 
 /// The store, and what the threads know of it.
@@ -152,7 +206,7 @@ fn readers_on_many_threads_see_what_was_acknowledged_before() {
             });
         }
     });
-    let tenants = Tenants(Mutex::new(HashMap::from([("t".to_owned(), Arc::clone(&world.joined))])));
+    let tenants = alone(Arc::clone(&world.joined));
     let counts = tenants.counts();
     println!("{counts:?}");
     assert!(counts.joined > 100 && counts.sent > 100 && counts.alone > 0 && counts.slots_lost == 0, "{counts:?}");

@@ -9,8 +9,9 @@ use std::ops::Bound;
 use std::thread;
 
 use self::played::{Lossy, OwnServer};
+use super::shares::Shares;
 use super::*;
-use crate::kv::Order;
+use crate::kv::{Change, Commit, Order, Outcome, Record};
 
 const LEASE: Duration = Duration::from_secs(60);
 

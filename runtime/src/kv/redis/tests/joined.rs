@@ -1,16 +1,23 @@
 //! Reads that are joined, on a real Redis server.
 
+use std::time::Instant;
+
 use futures_util::future::join_all;
 
 use super::*;
 use crate::kv::JoinCounts;
 
-fn bucket() -> BucketName {
+/// For how long a write may be made, and by how much the clock is set back at most.
+const MADE_WITHIN: Duration = Duration::from_secs(4);
+const SET_BACK_MAX: Duration = Duration::from_secs(2);
+const TIME_MAX: Duration = Duration::from_secs(120);
+
+pub(super) fn bucket() -> BucketName {
     BucketName::new(b"b").unwrap()
 }
 
 /// How often the server was sent a command since it was last asked.
-fn calls(server: &OwnServer, command: &str) -> u64 {
+pub(super) fn calls(server: &OwnServer, command: &str) -> u64 {
     let stats: String = server.ask(&[b"INFO", b"commandstats"]);
     let _: String = server.ask(&[b"CONFIG", b"RESETSTAT"]);
     let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
@@ -104,10 +111,10 @@ fn what_became_of_a_write_is_learnt_without_its_writer() {
 }
 
 #[test]
-fn a_write_whose_outcome_is_unknown_ends_joining_in_its_slot() {
+fn a_write_whose_outcome_is_unknown_ends_joining_in_its_slot_until_redis_would_refuse_it() {
     let server = OwnServer::start();
     let way = Lossy::to(&server);
-    let redis = way.client().exclusive();
+    let redis = Redis { clock: Clock::of(MADE_WITHIN, SET_BACK_MAX), ..way.client().exclusive() };
     set(&redis, "t", &key("k"), "first").unwrap();
     // Refused by the server itself: known.
     let refused = vec![(key("k"), Change::Add(1))];
@@ -120,12 +127,55 @@ fn a_write_whose_outcome_is_unknown_ends_joining_in_its_slot() {
     wait(redis.space("t").commit(commit)).unwrap();
     assert_eq!(values(&redis, &["t"; 3]), ["known"; 3]);
     assert_eq!(counts(&redis).slots_lost, 0);
+    // A plain write is sent once. By one that knows the incarnation: what it sends can be made.
+    let space = redis.space("t");
+    let put = |value: &'static str| {
+        let changes = vec![(key("k"), Change::Put(Bytes::from_static(value.as_bytes())))];
+        wait(space.clone().commit(Commit::new(Vec::new(), changes)))
+    };
+    put("known").unwrap();
     way.lose(1);
-    assert!(set(&redis, "t", &key("k"), "made").is_err());
+    let sent = Instant::now();
+    assert!(put("made").is_err());
     let before = counts(&redis);
     assert_eq!(values(&redis, &["t"; 3]), ["made"; 3]);
     let after = counts(&redis);
     assert_eq!(after, JoinCounts { alone: before.alone + 3, slots_lost: 1, ..before });
+    // A way that breaks while the clock is asked for changes nothing.
+    way.lose(1);
+    while counts(&redis).slots_lost > 0 {
+        assert!(sent.elapsed() < TIME_MAX, "it is not opened again");
+        wait(async { tokio::time::sleep(Duration::from_millis(20)).await });
+    }
+    assert!(sent.elapsed() >= MADE_WITHIN + SET_BACK_MAX - Duration::from_secs(1), "after {:?}", sent.elapsed());
+    assert_eq!(values(&redis, &["t"; 3]), ["made"; 3]);
+    assert_eq!(counts(&redis), JoinCounts { sent: after.sent + 1, joined: after.joined + 2, slots_lost: 0, ..after });
+    // The next one closes it again, and is waited for by a watch of its own.
+    way.lose(1);
+    assert!(put("again").is_err());
+    assert_eq!(counts(&redis).slots_lost, 1);
+    let sent = Instant::now();
+    while counts(&redis).slots_lost > 0 {
+        assert!(sent.elapsed() < TIME_MAX, "it is not opened again");
+        wait(async { tokio::time::sleep(Duration::from_millis(20)).await });
+    }
+    assert_eq!(values(&redis, &["t"; 3]), ["again"; 3]);
+}
+
+#[test]
+fn a_plain_write_to_an_exclusive_store_is_refused_when_it_comes_too_late() {
+    let server = OwnServer::start();
+    let (redis, plain) = (server.client().exclusive(), server.client());
+    set(&redis, "t", &key("k"), "first").unwrap();
+    let late = Commit::new(Vec::new(), vec![(key("k"), Change::Put("late".into()))]);
+    let now = lost::now_ms(&server);
+    assert_eq!(lost::asked(&redis, &late, now - 1)[0], "late");
+    assert_eq!(values(&redis, &["t"]), ["first"]);
+    assert_eq!(lost::asked(&redis, &late, now + 20_000)[0], "done");
+    // A store that other servers write to, too, has no slots to be opened: nothing is asked of its clock.
+    let late = Commit::new(Vec::new(), vec![(key("k"), Change::Put("plain".into()))]);
+    assert_eq!(lost::asked(&plain, &late, 0)[0], "done");
+    assert_eq!(values(&redis, &["t"]), ["plain"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What a Redis server may lose: all it has, its last commits, its answers, its time. Nothing is committed on what is not there any more, and nothing is made twice.
 
+use std::sync::atomic::Ordering;
+
 use super::*;
 
 fn get(redis: &Redis, name: &str) -> Option<Entry> {
@@ -82,7 +84,7 @@ fn what_was_read_of_a_server_is_no_ground_for_a_commit_at_its_replica_that_lacks
 }
 
 /// Asks for a commit as `Space::answer` does, once.
-fn asked(redis: &Redis, commit: &Commit, not_after_ms: u64) -> Vec<String> {
+pub(super) fn asked(redis: &Redis, commit: &Commit, not_after_ms: u64) -> Vec<String> {
     let space = redis.space("t");
     // What this incarnation is called.
     let told: Option<u64> =
@@ -92,7 +94,7 @@ fn asked(redis: &Redis, commit: &Commit, not_after_ms: u64) -> Vec<String> {
     wait(async { space.script(commit, not_after_ms, told).invoke_async(&mut redis.connection().unwrap()).await }).unwrap()
 }
 
-fn now_ms(server: &OwnServer) -> u64 {
+pub(super) fn now_ms(server: &OwnServer) -> u64 {
     let (s, us): (u64, u64) = server.ask(&[b"TIME"]);
     s * 1_000 + us / 1_000
 }
