@@ -1,4 +1,4 @@
-//! Reads of a key that many requests share, where a Redis server is this server's alone (`kv_exclusive`); over a way to Redis that takes 5 ms.
+//! Reads of a key that many requests share, where a Redis server is this server's alone (`kv_exclusive`), and writes that are sent together (`kv_merge_us`); over a way to Redis that takes 5 ms.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -57,13 +57,13 @@ fn carry(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     let _ = (ended.0.shutdown(Shutdown::Both), ended.1.shutdown(Shutdown::Both));
 }
 
-/// How many commands to read one key Redis was sent.
-fn reads_sent(redis: &Redis) -> u64 {
+/// How often Redis was sent a command.
+fn sent(redis: &Redis, command: &str) -> u64 {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, redis.port())).expect("Redis");
     stream.write_all(b"INFO commandstats\r\nQUIT\r\n").expect("it takes it");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("it answers");
-    let line = text.lines().find_map(|line| line.strip_prefix("cmdstat_hget:calls="));
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
     line.map_or(0, |rest| rest.split(',').next().and_then(|calls| calls.parse().ok()).expect("a number"))
 }
 
@@ -82,7 +82,7 @@ fn value(client: &Client) -> u64 {
 /// Many clients that read one key: how many commands a read costs.
 fn commands_for_a_read(redis: &Redis, server: &Server) -> f64 {
     assert!(ask(&server.client(), "/kv", "set hot 0")[0].starts_with("set 0 "));
-    let (before, address) = (reads_sent(redis), server.address);
+    let (before, address) = (sent(redis, "hget"), server.address);
     thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(move || {
@@ -91,7 +91,7 @@ fn commands_for_a_read(redis: &Redis, server: &Server) -> f64 {
             });
         }
     });
-    (reads_sent(redis) - before) as f64 / (CLIENTS * READS) as f64
+    (sent(redis, "hget") - before) as f64 / (CLIENTS * READS) as f64
 }
 
 #[test]
@@ -150,5 +150,40 @@ fn a_shared_read_is_never_older_than_a_write_that_was_acknowledged() {
     let [joined, alone] = ["joined", "alone"].map(|way| metric(&server, &format!("sledge_kv_reads_total{{way=\"{way}\"}}")));
     assert!(joined > WRITES && alone > 0, "{joined} joined, {alone} beside writes");
     assert_eq!(metric(&server, "sledge_kv_slots_closed"), 0);
+    server.stop();
+}
+
+#[test]
+fn writes_under_load_are_sent_together_where_they_wait_for_that() {
+    const WRITERS: usize = 30;
+    const WRITES: usize = 10;
+
+    let redis = Redis::start();
+    let kv = format!("redis://127.0.0.1:{}", delayed(redis.port()));
+    let server = server(&json!({ "kv": kv, "kv_merge_us": 2_000, "workers": 2 }), &[entry("kv", "kv.c")]);
+    assert!(ask(&server.client(), "/kv", "set hot 0")[0].starts_with("set 0 "));
+    let (before, address) = (sent(&redis, "evalsha"), server.address);
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            scope.spawn(move || {
+                let client = Client::new(address, TIME_MAX);
+                for number in 0..WRITES {
+                    let answer = ask(&client, "/kv", &format!("set of{writer} {number}"));
+                    assert!(answer[0].starts_with("set 0 "), "{answer:?}");
+                    assert_eq!(ask(&client, "/kv", "add all 1")[0].split(' ').next(), Some("sum"));
+                }
+            });
+        }
+    });
+    let (all, scripts) = (2 * WRITERS * WRITES, (sent(&redis, "evalsha") - before) as usize);
+    assert!(scripts < all / 2, "{scripts} scripts for {all} writes");
+    let merged = metric(&server, "sledge_kv_commits_merged_total") as usize;
+    assert!((all / 2..=all).contains(&merged), "{merged} of {all} were sent together");
+    let client = server.client();
+    for writer in 0..WRITERS {
+        let answer = ask(&client, "/kv", &format!("get of{writer}"));
+        assert_eq!(answer[0].split(' ').nth(1), Some(&*(WRITES - 1).to_string()), "{answer:?}");
+    }
+    assert_eq!(ask(&client, "/kv", "add all 0"), [format!("sum {}", WRITERS * WRITES)]);
     server.stop();
 }

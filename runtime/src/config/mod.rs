@@ -202,7 +202,7 @@ pub struct Config {
     pub executions_tenant_bytes_max: Option<u64>,
     /// Whether this server alone writes to the Redis server (`kv`): reads of a key that is being read wait for that read then, in place of sending their own.
     pub kv_exclusive: bool,
-    /// For how long a read waits, while others are under way, to be sent together with more to the Redis server (`kv`). Zero: not at all.
+    /// For how long a read, or a write that expects nothing, waits while others are under way, to be sent together with more to the Redis server (`kv`). Zero: not at all.
     #[schemars(range(max = 100_000))]
     pub kv_merge_us: u32,
     /// Certificate authorities (PEM) in addition to the system's: for servers that functions call over TLS, for a Redis server (`kv`), and for the collector of spans.

@@ -206,12 +206,12 @@ impl Default for KvLimits {
     }
 }
 
-/// What readers of a store in Redis share.
+/// What requests to a store in Redis share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KvSharing {
     /// This process alone writes to it: reads that are under way are [joined](joined).
     pub is_exclusive: bool,
-    /// How long reads wait, under load, to be sent together.
+    /// How long reads and plain writes wait, under load, to be sent together.
     pub merge: Duration,
 }
 

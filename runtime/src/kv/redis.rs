@@ -68,7 +68,7 @@ pub struct Redis {
     clock: Clock,
     /// Reads that may be joined, where nothing else writes to the server.
     joins: Option<Arc<Tenants>>,
-    /// Reads that are sent together, where they wait for that.
+    /// Reads and plain writes that are sent together, where they wait for that.
     merges: Option<Arc<Merges>>,
 }
 
@@ -81,13 +81,15 @@ pub struct Space {
     merging: Option<Arc<Merging>>,
 }
 
-/// How reads of single keys were answered, in numbers.
+/// How reads of single keys were answered, and commits sent, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounts {
     /// Where they are joined.
     pub joins: JoinCounts,
     /// Sent to the store together with others.
     pub merged: u64,
+    /// Commits that were sent together with others.
+    pub merged_commits: u64,
 }
 
 impl From<RedisError> for KvError {
@@ -133,7 +135,7 @@ impl Redis {
         Redis { joins: Some(Arc::default()), ..self }
     }
 
-    /// The same where reads wait so long, under load, to be sent together; not at all, if that is no time.
+    /// The same where reads, and writes that expect nothing, wait so long, under load, to be sent together; not at all, if that is no time.
     #[must_use]
     pub fn merging(self, wait: Duration) -> Redis {
         Redis { merges: (!wait.is_zero()).then(|| Arc::new(Merges::new(wait))), ..self }
@@ -146,7 +148,8 @@ impl Redis {
             return None;
         }
         let joins = self.joins.as_ref().map(|joins| joins.counts()).unwrap_or_default();
-        Some(ReadCounts { joins, merged: self.merges.as_ref().map_or(0, |merges| merges.merged()) })
+        let [merged, merged_commits] = self.merges.as_ref().map_or([0; 2], |merges| merges.merged());
+        Some(ReadCounts { joins, merged, merged_commits })
     }
 
     /// A tenant's share.
@@ -218,7 +221,7 @@ impl Space {
             return Either::Left(self.ask(command));
         };
         let space = self.clone();
-        Either::Right(Arc::clone(merging).read(key.clone(), |keys| space.ask_several(keys)))
+        Either::Right(Arc::clone(&merging.reads).ask(key.clone(), |keys| space.ask_several(keys)))
     }
 
     /// What the server answers to a command that reads one entry.

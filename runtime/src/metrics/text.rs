@@ -342,13 +342,15 @@ impl Collected {
             let commits = commits.iter().map(|(outcome, count)| ([("outcome", *outcome)], *count));
             counters(encoder, "kv_commits", "Commits of the key-value store, by what became of them", commits)?;
         }
-        if let Some(ReadCounts { joins: JoinCounts { sent, alone, joined, slots_lost }, merged }) = kv_reads {
+        if let Some(ReadCounts { joins: JoinCounts { sent, alone, joined, slots_lost }, merged, merged_commits }) = kv_reads {
             let reads = [("sent", sent), ("alone", alone), ("joined", joined), ("merged", merged)]
                 .map(|(way, count)| ([("way", way)], *count));
             counters(encoder, "kv_reads", "Reads of keys in Redis, by how they were answered", reads.into_iter())?;
             let (name, help) =
                 ("kv_slots_closed", "Slots whose reads are not joined now, since a write of unknown outcome may still be made");
             ConstGauge::new(*slots_lost).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+            let (name, help) = ("kv_commits_merged", "Commits that were sent to Redis together with others");
+            ConstCounter::new(*merged_commits).encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
         }
         if let Some(ExecutionCounts { open, queued, ended }) = executions {
             let (name, help) = ("executions_open", "Durable executions of workflows that have not ended");

@@ -3,6 +3,7 @@
 mod joined;
 mod lost;
 pub(crate) mod played;
+mod together;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
