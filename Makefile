@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads sharing polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -179,6 +179,10 @@ workloads: programs ## a distributed sort and an online game, as in the microtas
 	@$(target)/release/workload sort $(if $(MEGABYTES),--megabytes $(MEGABYTES)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(CLASSES),--classes $(CLASSES)) \
 		$(if $(FOLDER),--json $(FOLDER)/sort.json --plot $(FOLDER)/sort)
 	@$(target)/release/workload game $(if $(CLASSES),--classes $(CLASSES)) $(if $(FOLDER),--json $(FOLDER)/game.json --plot $(FOLDER)/game)
+
+sharing: programs ## the suite of MXFaaS beside its baseline, a quarter of an hour; PROGRAMS="lr-serv,ts-left" FULL=1 for everything (most of a day), FOLDER=DIR for JSON and plots
+	@$(if $(FOLDER),mkdir -p $(FOLDER))
+	@$(target)/release/sharing $(if $(FULL),--full) $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(FOLDER),--json $(FOLDER)/sharing.json --plot $(FOLDER)/sharing)
 
 fuzz: setup ## random modules beside an interpreter, random, streaming, hostile and damaged components, MINUTES=10 each; KINDS="modules components" ALL_MODES=1 FROM=seed
 	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))

@@ -127,6 +127,19 @@ pub fn resident_bytes(pid: u32) -> Result<u64> {
     status_bytes(pid, "VmRSS:")
 }
 
+/// Memory of a process that it shares with no other, in bytes.
+///
+/// # Errors
+///
+/// If the system does not say.
+pub fn private_bytes(pid: u32) -> Result<u64> {
+    let file = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+    let kilobytes = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+    let lines = text.lines().filter(|line| line.starts_with("Private_"));
+    lines.map(|line| Ok(kilobytes(line).with_context(|| format!("{file}: {line:?}"))? << 10)).sum()
+}
+
 /// Of that what belongs to no file.
 ///
 /// # Errors

@@ -34,6 +34,7 @@ pub mod row;
 pub mod run;
 pub mod scenario;
 pub mod server;
+pub mod sharing;
 pub mod simple;
 pub mod soak;
 pub mod spread;

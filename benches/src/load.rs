@@ -51,7 +51,7 @@ impl Expected {
         }
     }
 
-    fn is(&self, status: u16, body: &[u8]) -> bool {
+    pub(crate) fn is(&self, status: u16, body: &[u8]) -> bool {
         match self {
             Expected::Length(length) => status == 200 && *length == body.len(),
             Expected::Body(expected) => status == 200 && expected == body,
@@ -272,7 +272,7 @@ async fn wait_until(due: Instant) {
     }
 }
 
-async fn connect(address: SocketAddr) -> Result<TcpStream> {
+pub(crate) async fn connect(address: SocketAddr) -> Result<TcpStream> {
     let stream = TcpStream::connect(address).await.context("cannot connect")?;
     stream.set_nodelay(true)?;
     // So that ports of closed connections are free again at once.
@@ -281,7 +281,7 @@ async fn connect(address: SocketAddr) -> Result<TcpStream> {
 }
 
 /// Sends a request and reads the whole reply: its status and its body.
-async fn exchange<'a>(stream: &mut TcpStream, request: &[u8], buffer: &'a mut [u8]) -> Result<(u16, &'a [u8])> {
+pub(crate) async fn exchange<'a>(stream: &mut TcpStream, request: &[u8], buffer: &'a mut [u8]) -> Result<(u16, &'a [u8])> {
     let (mut reader, mut writer) = stream.split();
     let receive = async {
         let mut filled = 0;

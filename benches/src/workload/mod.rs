@@ -70,7 +70,7 @@ impl Cores {
     }
 
     /// Starts something on the server's cores; this thread is on the driver's then.
-    fn start<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn start<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
         cores::pin_to(&self.server)?;
         let started = start();
         cores::pin_to(&self.driver)?;
@@ -88,7 +88,7 @@ fn artifact(name: &str, folder: &Path) -> Result<PathBuf> {
 }
 
 /// The nearest rank of a share, from 0 to 1; NaN of none.
-fn quantile(numbers: impl IntoIterator<Item = f64>, share: f64) -> f64 {
+pub(crate) fn quantile(numbers: impl IntoIterator<Item = f64>, share: f64) -> f64 {
     let mut sorted: Vec<f64> = numbers.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
     let rank = (sorted.len() as f64 * share).ceil() as usize;
@@ -96,7 +96,7 @@ fn quantile(numbers: impl IntoIterator<Item = f64>, share: f64) -> f64 {
 }
 
 /// Text as TOML has it.
-fn quoted(path: &Path) -> toml::Value {
+pub(crate) fn quoted(path: &Path) -> toml::Value {
     toml::Value::String(path.display().to_string())
 }
 
