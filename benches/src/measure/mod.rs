@@ -10,6 +10,7 @@ mod first_light;
 mod grpc;
 mod io;
 mod microtasks;
+mod mixed;
 mod nuclio;
 mod operators;
 mod order;
@@ -153,6 +154,12 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("sort-write-gain-ratio", microtasks::write_ratio),
     ("sort-computing-classes-ratio", microtasks::computing_ratio),
     ("game-tick-p99-slices", microtasks::tick_slices),
+    ("mxfaas-mean-ratio", mixed::mean_ratio),
+    ("mxfaas-p99-ratio", mixed::p99_ratio),
+    ("mxfaas-throughput-ratio", mixed::throughput_ratio),
+    ("mxfaas-memory-ratio", mixed::memory_ratio),
+    ("mxfaas-ceiling-ratio", mixed::ceiling_ratio),
+    ("mxfaas-hogs-p99-ratio", mixed::hogs_ratio),
     ("workflow-express-step-us", workflows::express_step_us),
     ("workflow-one-state-ratio", workflows::one_state_ratio),
     ("workflow-durable-steps-per-s", workflows::durable_steps_per_s),
@@ -195,6 +202,8 @@ pub struct Bench {
     /// Beside Nuclio.
     nuclio: Option<Report>,
     sorted: Option<microtasks::Sorted>,
+    /// The suite of MXFaaS.
+    mixed: Option<mixed::Mixed>,
     /// Workflows beside moto.
     moto: Option<workflows::Peer>,
     folder: TempDir,
@@ -223,6 +232,7 @@ impl Bench {
             shop: None,
             nuclio: None,
             sorted: None,
+            mixed: None,
             moto: None,
             folder,
         })
@@ -299,6 +309,14 @@ impl Bench {
             self.sorted = Some(microtasks::sorted(self)?);
         }
         self.sorted.as_ref().context("it was just measured")
+    }
+
+    /// The suite of MXFaaS.
+    fn mixed(&mut self) -> Result<&mixed::Mixed> {
+        if self.mixed.is_none() {
+            self.mixed = Some(mixed::measured(self)?);
+        }
+        self.mixed.as_ref().context("it was just measured")
     }
 
     /// Workflows beside moto.
