@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads sharing polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads sharing sharing-simulated polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -183,6 +183,14 @@ workloads: programs ## a distributed sort and an online game, as in the microtas
 sharing: programs ## the suite of MXFaaS beside its baseline, a quarter of an hour; PROGRAMS="lr-serv,ts-left" FULL=1 for everything (most of a day), FOLDER=DIR for JSON and plots
 	@$(if $(FOLDER),mkdir -p $(FOLDER))
 	@$(target)/release/sharing $(if $(FULL),--full) $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(FOLDER),--json $(FOLDER)/sharing.json --plot $(FOLDER)/sharing)
+
+sharing-simulated: simulated = $(or $(FOLDER),$(target)/sharing-simulated)
+sharing-simulated: programs ## MXFaaS's suite on 2 to 16 simulated cores, after a real run that is predicted; RUN=FILE in place of that, DELAY=5 (ms), FOLDER=DIR
+	@mkdir -p $(simulated)
+	@$(if $(RUN),$(target)/release/sharing-simulated predict "$(RUN)", \
+		$(target)/release/sharing-simulated measure --json $(simulated)/run.json)
+	@$(target)/release/sharing-simulated figures --run "$(or $(RUN),$(simulated)/run.json)" $(if $(DELAY),--delay $(DELAY)) \
+		--json $(simulated)/figures.json --plot $(simulated)/figures
 
 fuzz: setup ## random modules beside an interpreter, random, streaming, hostile and damaged components, MINUTES=10 each; KINDS="modules components" ALL_MODES=1 FROM=seed
 	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))

@@ -36,6 +36,7 @@ pub mod scenario;
 pub mod server;
 pub mod sharing;
 pub mod simple;
+pub mod simulated;
 pub mod soak;
 pub mod spread;
 pub mod steps;
