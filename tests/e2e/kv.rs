@@ -2,7 +2,7 @@
 
 use crate::fetch::certificates;
 use crate::{entry, entry_with};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sledge_tests::http::Client;
 use sledge_tests::server::Server;
@@ -85,6 +85,19 @@ impl Redis {
 
     pub(crate) fn stop(&mut self) {
         self.child.kill().and_then(|()| self.child.wait()).expect("it ends");
+    }
+
+    /// Has it answer nothing until it goes on.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("a signal");
     }
 
     pub(crate) fn restart(&mut self) {

@@ -1,14 +1,17 @@
 //! `memo`: equal requests are answered from a table, where nothing can have changed; `sledge explain-effects`.
 
 use crate::deploy::{command, saying};
-use crate::kv::{ask, server};
-use crate::{entry_with, eventually};
+use crate::kv::{Redis, ask, server};
+use crate::transactions::on_every_store;
+use crate::{assert_failure, entry_with, eventually};
 use serde_json::{Value, json};
-use sledge_tests::http::{Client, Reply};
+use sledge_tests::http::{Client, Raw, Reply, TIME_MAX, post_bytes};
 use sledge_tests::process;
 use sledge_tests::programs::sledge_command;
 use sledge_tests::server::Server;
+use std::cell::RefCell;
 use std::fs;
+use std::thread;
 use std::time::Duration;
 
 fn function(name: &str, file: &str, more: &Value) -> Value {
@@ -21,7 +24,26 @@ fn function(name: &str, file: &str, more: &Value) -> Value {
 
 fn is_hit(reply: &Reply) -> bool {
     assert_eq!(reply.status, 200, "{reply:?}");
-    reply.header("cache-status") == Some("sledge; hit")
+    match reply.header("cache-status") {
+        Some("sledge; hit" | "sledge; hit; detail=replayed") => true,
+        None => false,
+        Some(other) => panic!("{other}"),
+    }
+}
+
+/// A function that carries out lines, with and without transactions, and one that writes.
+fn writes(more: &Value) -> [Value; 3] {
+    let mut serializable = more.clone();
+    serializable["isolation"] = json!("serializable");
+    [
+        function("plain", "transaction.c", more),
+        function("t", "transaction.c", &serializable),
+        entry_with("writer", "transaction.c", &json!({})),
+    ]
+}
+
+fn has_metric(server: &Server, line: &str) -> bool {
+    server.admin().get("/metrics").text().contains(line)
 }
 
 /// Which of so many equal requests are answered from the table.
@@ -81,36 +103,193 @@ fn equal_requests_are_answered_from_the_table_and_what_was_not_read_does_not_mat
 
 #[test]
 fn an_answer_is_not_older_than_the_store() {
-    let folder = tempfile::tempdir().expect("a folder");
-    for kv in [json!("memory"), json!(folder.path().join("kv.redb"))] {
-        let functions = [
-            function("plain", "transaction.c", &json!({})),
-            function("t", "transaction.c", &json!({ "isolation": "serializable" })),
-            entry_with("writer", "transaction.c", &json!({})),
-        ];
-        let server = server(&json!({ "kv": kv }), &functions);
+    on_every_store(|kv| {
+        let server = server(kv, &writes(&json!({})));
         let client = server.client();
         for path in ["/plain", "/t"] {
             assert_eq!(ask(&client, "/writer", "set a one\nset b x"), ["set", "set"]);
-            assert_eq!(hits(&client, path, "get a", &[], 3), [false, false, true], "{path}");
+            assert_eq!(hits(&client, path, "get a", &[], 3), [false, false, true], "{kv} {path}");
             assert_eq!(ask(&client, "/writer", "set b y"), ["set"]);
-            assert_eq!(hits(&client, path, "get a", &[], 1), [true], "{path}: it reads another key");
+            assert_eq!(hits(&client, path, "get a", &[], 1), [true], "{kv} {path}: it reads another key");
             assert_eq!(ask(&client, "/writer", "set a two"), ["set"]);
             let reply = client.post(path, "get a");
-            assert!(!is_hit(&reply) && reply.text() == "stored two\n", "{path}: {reply:?}");
-            assert_eq!(hits(&client, path, "get a", &[], 1), [true], "{path}: it was kept at once");
+            assert!(!is_hit(&reply) && reply.text() == "stored two\n", "{kv} {path}: {reply:?}");
+            assert_eq!(hits(&client, path, "get a", &[], 1), [true], "{kv} {path}: it was kept at once");
             assert_eq!(ask(&client, "/writer", "delete a"), ["delete"]);
             let reply = client.post(path, "get a");
-            assert!(!is_hit(&reply) && reply.text() == "error 44\n", "{path}: {reply:?}");
-            assert_eq!(hits(&client, path, "set c 1", &[], 3), [false; 3], "{path}: it writes");
+            assert!(!is_hit(&reply) && reply.text() == "error 44\n", "{kv} {path}: {reply:?}");
+            let list = format!("list {}", &path[1..]);
+            assert_eq!(hits(&client, path, &list, &[], 3), [false, false, true], "{kv}");
+            assert_eq!(ask(&client, "/writer", &format!("set {}y 1", &path[1..])), ["set"]);
+            assert_eq!(ask(&client, path, &list), [format!("keys {}y", &path[1..])], "{kv}");
         }
-        // Lists have versions in a transaction.
-        assert_eq!(hits(&client, "/plain", "list x", &[], 3), [false; 3]);
-        assert_eq!(hits(&client, "/t", "list x", &[], 3), [false, false, true]);
-        assert_eq!(ask(&client, "/writer", "set xy 1"), ["set"]);
-        assert_eq!(ask(&client, "/t", "list x"), ["keys xy"]);
+        assert_eq!(hits(&client, "/plain", "set c 1", &[], 3), [false; 3], "{kv}: it writes outside of a transaction");
         server.stop();
+    });
+}
+
+#[test]
+fn what_a_run_has_written_is_written_again_with_its_answer() {
+    on_every_store(|kv| {
+        let server = server(kv, &writes(&json!({})));
+        let client = server.client();
+        let written = |key: &str| ask(&client, "/writer", &format!("get {key}"));
+        assert_eq!(ask(&client, "/writer", "set a one"), ["set"]);
+        let lines = "get a\nset c 1";
+        assert_eq!(hits(&client, "/t", lines, &[], 3), [false, false, true], "{kv}");
+        assert_eq!(ask(&client, "/writer", "delete c"), ["delete"]);
+        let reply = client.post("/t", lines);
+        assert_eq!(reply.header("cache-status"), Some("sledge; hit; detail=replayed"));
+        assert_eq!((&*reply.text(), written("c")), ("stored one\nset\n", vec!["stored 1".to_owned()]), "{kv}");
+        // What it has read is not there any more.
+        assert_eq!(ask(&client, "/writer", "delete c\nset a two"), ["delete", "set"]);
+        let reply = client.post("/t", lines);
+        assert!(!is_hit(&reply) && reply.text() == "stored two\nset\n" && written("c") == ["stored 1"], "{kv}: {reply:?}");
+        // A sum that is not asked for is no read.
+        assert_eq!(hits(&client, "/t", "add n 5", &[], 4), [false, false, true, true], "{kv}");
+        assert_eq!(written("n"), ["stored 20"], "{kv}");
+        // It fails as a run does.
+        assert_eq!(ask(&client, "/writer", "set n x"), ["set"]);
+        let failed = |body: &str| {
+            let reply = client.post("/t", body);
+            (reply.status, reply.json()["code"].clone())
+        };
+        assert_eq!(failed("add n 5"), failed("add n 5\nbody"), "{kv}");
+        // What it changes it has read: the next one reads something else.
+        assert_eq!(hits(&client, "/t", "swap k 1", &[], 4), [false; 4], "{kv}");
+        assert_eq!(written("k"), ["stored 1"], "{kv}");
+        let explained = command(&server, &["explain-effects", "t"]).text();
+        assert!(explained.contains("updated            4 runs"), "{explained}");
+        assert!(has_metric(&server, r#"sledge_memo_events_total{function="t",tenant="default",event="replayed"} 4"#), "{kv}");
+        server.stop();
+    });
+}
+
+/// Requests at the same time, each of which adds one: from the table or not, each does so once.
+#[test]
+fn writes_that_are_made_again_at_the_same_time_are_made_once_each() {
+    on_every_store(|kv| {
+        let server = server(kv, &writes(&json!({ "deadline_ms": 60_000 })));
+        let address = server.address;
+        let ask_often = || hits(&Client::new(address, TIME_MAX), "/t", "add n 1", &[], 25);
+        let answered: usize = thread::scope(|scope| {
+            let clients: Vec<_> = (0..4).map(|_| scope.spawn(ask_often)).collect();
+            let answers = clients.into_iter().flat_map(|client| client.join().expect("all are answered"));
+            answers.filter(|hit| *hit).count()
+        });
+        assert!(answered > 0, "{kv}");
+        assert_eq!(ask(&server.client(), "/writer", "get n"), ["stored 100"], "{kv}");
+        server.stop();
+    });
+}
+
+#[test]
+fn a_store_that_was_emptied_confirms_nothing_that_was_read_before() {
+    let redis = Redis::start();
+    let server = server(&json!({ "kv": redis.url() }), &writes(&json!({})));
+    let client = server.client();
+    for path in ["/plain", "/t"] {
+        assert_eq!(ask(&client, "/writer", "set a one"), ["set"]);
+        assert_eq!(hits(&client, path, "get a", &[], 3), [false, false, true]);
+        redis.ask("FLUSHALL");
+        let reply = client.post(path, "get a");
+        assert!(!is_hit(&reply) && reply.text() == "error 44\n", "{path}: {reply:?}");
+        assert_eq!(ask(&client, "/writer", "set a one"), ["set"]);
+        assert_eq!(hits(&client, path, "get a", &[], 2), [false, true], "{path}: the same value, and another version");
     }
+    assert_eq!(hits(&client, "/t", "get a\nset c 1", &[], 3), [false, false, true]);
+    redis.ask("FLUSHALL");
+    let reply = client.post("/t", "get a\nset c 1");
+    assert!(!is_hit(&reply) && reply.text() == "error 44\nset\n", "{reply:?}");
+    server.stop();
+}
+
+#[test]
+fn a_request_that_waits_for_the_store_to_confirm_its_answer_ends_with_its_deadline_and_its_client() {
+    let redis = Redis::start();
+    let mut functions = writes(&json!({ "deadline_ms": 4_000 })).to_vec();
+    functions.push(function("one", "transaction.c", &json!({ "deadline_ms": 600_000, "concurrency_max": 1, "queue_max": 0 })));
+    // Else the connection keeps the deadline, and knows nothing of the store.
+    let server = server(&json!({ "kv": redis.url(), "listeners": "per-core" }), &functions);
+    let client = server.client();
+    assert_eq!(ask(&client, "/writer", "set a one"), ["set"]);
+    for (path, lines) in [("/plain", "get a"), ("/t", "set b 1"), ("/one", "get a")] {
+        assert_eq!(hits(&client, path, lines, &[], 3), [false, false, true], "{path}");
+    }
+    redis.pause();
+    assert_failure(&client.post("/plain", "get a"), 504, "deadline", "deadline_exceeded", Some("plain"));
+    let reply = client.post("/t", "set b 1");
+    assert_eq!((reply.status, reply.json()["code"].as_str()), (500, Some("outcome_unknown")), "the store may make it");
+    // It has its function's place while it waits, and no longer than its client.
+    let gone = RefCell::new(Vec::new());
+    eventually("its place is taken", || {
+        let mut raw = Raw::connect(server.address);
+        raw.send(post_bytes("/one", b"get a", ""));
+        gone.borrow_mut().push(raw);
+        client.post("/one", "body").status != 200
+    });
+    drop(gone);
+    eventually("its place is free", || client.post("/one", "body").status == 200);
+    redis.go_on();
+    eventually("it is answered again", || client.post("/one", "get a").status == 200);
+    assert!(!has_metric(&server, r#"sledge_memo_events_total{function="one",tenant="default",event="stale"}"#), "it has run");
+    server.stop();
+}
+
+#[test]
+fn what_a_function_calls_is_a_part_of_its_run() {
+    on_every_store(|kv| {
+        let mut functions = writes(&json!({ "deadline_ms": 60_000 })).to_vec();
+        functions.push(entry_with("random", "random.wat", &json!({})));
+        functions.push(entry_with("kept", "counts.wat", &json!({ "instance": "application" })));
+        let server = server(kv, &functions);
+        let client = server.client();
+        assert_eq!(ask(&client, "/writer", "set a one"), ["set"]);
+        for path in ["/plain", "/t"] {
+            // Through one that is a function of its own, and through one that is answered from its own table.
+            for lines in ["invoke writer get a", "invoke plain get a"] {
+                assert_eq!(hits(&client, path, lines, &[], 3), [false, false, true], "{kv} {path} {lines}");
+                assert_eq!(ask(&client, "/writer", "set a two"), ["set"]);
+                assert_eq!(ask(&client, path, lines), ["stored two;"], "{kv} {path} {lines}");
+                assert_eq!(ask(&client, "/writer", "set a one"), ["set"]);
+            }
+            for lines in ["send writer body", "invoke random x", "invoke kept +", "invoke nothing x"] {
+                assert_eq!(hits(&client, path, lines, &[], 3), [false; 3], "{kv} {path} {lines}");
+            }
+        }
+        // In a transaction what it calls writes with it; else that is made where nothing says when.
+        assert_eq!(hits(&client, "/t", "invoke writer set c 3", &[], 3), [false, false, true], "{kv}");
+        assert_eq!(ask(&client, "/writer", "delete c"), ["delete"]);
+        assert_eq!(hits(&client, "/t", "invoke writer set c 3", &[], 1), [true], "{kv}");
+        assert_eq!(ask(&client, "/writer", "get c"), ["stored 3"], "{kv}");
+        assert_eq!(hits(&client, "/plain", "invoke writer set c 3", &[], 3), [false; 3], "{kv}");
+        server.stop();
+    });
+}
+
+#[test]
+fn a_function_is_called_again_when_it_was_deployed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let functions = [function("f", "caller.c", &json!({}))];
+    let server = Server::start(json!({ "state_dir": folder.path().join("state"), "functions": functions }));
+    let client = server.client();
+    let deploy = |text: &str| {
+        let file = folder.path().join(format!("{text}.wasm"));
+        fs::write(&file, saying(text)).expect("write the module");
+        let done = command(&server, &["deploy", file.to_str().expect("a path"), "--name", "g"]);
+        assert_eq!(done.code(), 0, "{}", done.stderr);
+    };
+    for (text, first) in [("one", [false, false, true]), ("two", [false, true, true])] {
+        deploy(text);
+        for expected in first {
+            let reply = client.post("/f", "invoke g x");
+            assert_eq!((reply.text(), is_hit(&reply)), (format!("3 {text}\n"), expected));
+        }
+    }
+    assert_eq!(command(&server, &["rollback", "g"]).code(), 0);
+    let reply = client.post("/f", "invoke g x");
+    assert!(!is_hit(&reply) && reply.text() == "3 one\n", "{reply:?}");
+    server.stop();
 }
 
 #[test]

@@ -294,10 +294,11 @@ impl Context {
     /// Its transaction is over: what was put off until then may be done, if it has ended well and none that goes on has taken that over.
     pub fn settled(&mut self, ended_well: bool) {
         if let Some(transaction) = self.transaction.take() {
+            let calls = transaction.take_calls();
             if let Some(trace) = self.trace_effects().filter(|_| ended_well) {
                 trace.transaction = Some(transaction.made());
+                trace.has_sent = !calls.is_empty();
             }
-            let calls = transaction.take_calls();
             self.put_off = if ended_well { calls } else { Vec::new() };
         }
     }
@@ -387,6 +388,12 @@ impl Context {
             trace.effects.insert(Effect::Reply);
         }
         Some(trace)
+    }
+
+    /// Whether what it does is noted.
+    #[must_use]
+    pub const fn is_watched(&self) -> bool {
+        self.watch.is_some()
     }
 
     /// Where what it does is noted, if it is watched.

@@ -72,6 +72,18 @@ impl Effects {
         Effects(self.0 | 1 << effect as u8)
     }
 
+    /// And those.
+    #[must_use]
+    pub const fn with(self, others: Effects) -> Effects {
+        Effects(self.0 | others.0)
+    }
+
+    /// But not that one.
+    #[must_use]
+    pub const fn without(self, effect: Effect) -> Effects {
+        Effects(self.0 & !(1 << effect as u8))
+    }
+
     /// Whether that one is in it.
     #[must_use]
     pub const fn contains(self, effect: Effect) -> bool {
@@ -110,10 +122,14 @@ pub struct EffectTrace {
     pub read: Vec<(BucketKey, u64)>,
     /// The buckets of which it listed keys, with their prefix.
     pub listed: Vec<(BucketName, Box<[u8]>)>,
+    /// The same outside of a transaction, with the version that each set of keys had, in order.
+    pub sets: Vec<(BucketName, u64)>,
     /// The keys that it changed, in order.
     pub written: Vec<BucketKey>,
-    /// Whether a read of the store failed: then what it depended on is not known.
+    /// Whether the store failed in what was asked of it: then what it depended on is not known.
     pub read_failed: bool,
+    /// Whether its transaction has put off calls whose reply is not wanted, which begin now.
+    pub has_sent: bool,
     /// What its transaction has read and changed, where it had one of its own and that was made.
     pub transaction: Option<Commit>,
 }

@@ -19,6 +19,7 @@ use crate::health::Health;
 use crate::host::{FunctionLog, Process};
 use crate::kv::Space;
 use crate::kv::outbox::Outbox;
+use crate::memo::callees::Version;
 use crate::memo::{self, Memo};
 use crate::outcome::Failure;
 use crate::schedule::{FunctionId, InFlight, TenantId};
@@ -268,6 +269,12 @@ impl Function {
     #[must_use]
     pub fn has_outbox(&self) -> bool {
         self.isolation.as_ref().is_some_and(|isolation| matches!(isolation.outside, Outside::Outbox(_)))
+    }
+
+    /// How a call knows it.
+    #[must_use]
+    pub fn callee(&self) -> Version {
+        (self.name().into(), self.version)
     }
 
     /// How often it may be among functions that wait for each other. One that keeps its instance cannot be called by what it waits for.

@@ -14,6 +14,7 @@ use super::Admission;
 use super::caller::{Caller, DEPTH_MAX};
 use super::function::Function;
 use crate::host::{Body, RequestHead};
+use crate::memo::callees::Callees;
 use crate::reply::{Parent, Record, ReplyTo};
 use crate::schedule::gate::Entrant;
 use crate::schedule::{Task, TaskId};
@@ -43,6 +44,8 @@ pub struct Invocation {
     pub trace: Option<Arc<Trace>>,
     /// The transaction of its caller, which it joins.
     pub joins: Option<Arc<Transaction>>,
+    /// Where it tells what it did, if its caller is looked at.
+    pub tells: Option<Arc<Callees>>,
     /// How often it has run and was stale: what it has read was changed before its commit.
     pub stale: u32,
 }
@@ -127,6 +130,7 @@ impl Invocation {
             request_id: None,
             trace: None,
             joins: None,
+            tells: None,
             stale: 0,
         })
     }

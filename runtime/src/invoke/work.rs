@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
+
 use super::caller::Caller;
 use super::driver::{Driver, Remains};
 use super::invocation::Invocation;
-use crate::host::Pending;
+use crate::host::{Completion, Panicked, Pending};
+use crate::kv::{KvError, Outcome};
 use crate::memo::Asked;
+use crate::memo::callees::Callees;
+use crate::memo::check::Check;
 use crate::phases::Phase;
-use crate::reply::Content;
+use crate::reply::{Content, ReplyTo};
 use crate::schedule::{self, Microtask, Site, Task, TaskId};
 
 /// An invocation whose sandbox has run.
@@ -26,6 +31,23 @@ pub struct Started {
     pub(crate) unwaited: Option<Unwaited>,
     /// What it is remembered under, where its function's runs are looked at.
     pub(crate) asked: Option<Box<Asked>>,
+    /// What it called, where it is looked at; made at the first call.
+    pub(crate) callees: Option<Arc<Callees>>,
+}
+
+/// An invocation that an answer from its function's table may answer, once the store has confirmed that.
+#[derive(Debug)]
+pub struct Checking {
+    /// The invocation.
+    pub(crate) invocation: Box<Invocation>,
+    /// The answer.
+    pub(crate) check: Box<Check>,
+    /// What asks the store, until that is waited for.
+    pub(crate) pending: Option<Pending>,
+    /// What the store says.
+    pub(crate) outcome: oneshot::Receiver<Result<Outcome, KvError>>,
+    /// Since when it is blocked, if it is.
+    pub(crate) wait: Option<Wait>,
 }
 
 /// What an invocation has to wait for.
@@ -46,20 +68,67 @@ pub(crate) struct Wait {
     pub(crate) until: Option<Instant>,
 }
 
-impl Started {
+/// What can be blocked.
+pub(crate) trait Blocks {
+    /// Since when it is, if it is.
+    fn wait(&mut self) -> &mut Option<Wait>;
+
+    /// Where its reply goes.
+    fn reply(&mut self) -> &mut ReplyTo;
+
+    /// For so long it waited for something else than its turn.
+    fn waited(&mut self, time: Duration);
+
+    /// What it waited for is done: what it waits for next, if it waits.
+    fn complete(&mut self, completion: Result<Completion, Panicked>) -> Option<Pending>;
+
     /// It is blocked no longer. Whether it was.
-    pub(crate) fn end_wait(&mut self, now: Instant) -> bool {
-        let Some(Wait { since, until }) = self.wait.take() else { return false };
+    fn end_wait(&mut self, now: Instant) -> bool {
+        let Some(Wait { since, until }) = self.wait().take() else { return false };
         self.waited(until.map_or(now, |until| until.min(now)).saturating_duration_since(since));
         true
     }
+}
 
-    /// For so long it waited for something else than its turn.
-    pub(crate) fn waited(&mut self, time: Duration) {
+impl Blocks for Started {
+    fn wait(&mut self) -> &mut Option<Wait> {
+        &mut self.wait
+    }
+
+    fn reply(&mut self) -> &mut ReplyTo {
+        &mut self.invocation.reply
+    }
+
+    fn waited(&mut self, time: Duration) {
         self.invocation.times.blocked += time;
         self.driver.count_wait(time);
     }
 
+    fn complete(&mut self, completion: Result<Completion, Panicked>) -> Option<Pending> {
+        self.driver.complete(&self.invocation.function.program, completion)
+    }
+}
+
+impl Blocks for Checking {
+    fn wait(&mut self) -> &mut Option<Wait> {
+        &mut self.wait
+    }
+
+    fn reply(&mut self) -> &mut ReplyTo {
+        &mut self.invocation.reply
+    }
+
+    fn waited(&mut self, time: Duration) {
+        self.invocation.times.blocked += time;
+    }
+
+    fn complete(&mut self, _: Result<Completion, Panicked>) -> Option<Pending> {
+        // What the store said comes another way; where the host has panicked nothing comes there.
+        None
+    }
+}
+
+impl Started {
     /// Takes one apart that is over; what its callees know of it comes too. The rest is dropped where it is, which costs less than to move it.
     pub(crate) fn finish(mut self: Box<Started>) -> (Box<Invocation>, Remains<Content>, Option<Arc<Caller>>) {
         let (reply, head) = self.driver.take_reply();
@@ -79,6 +148,8 @@ impl Started {
 pub enum Work {
     /// An invocation that has not begun.
     Job(Box<Invocation>),
+    /// One that has not, and may not have to.
+    Checking(Box<Checking>),
     /// One that has.
     Started(Box<Started>),
 }
@@ -87,20 +158,26 @@ impl schedule::Work for Work {
     fn task(&self, id: TaskId) -> Task {
         match self {
             Work::Job(invocation) => invocation.task(id, false),
+            // It was taken, and has waited.
+            Work::Checking(checking) => checking.invocation.task(id, true),
             Work::Started(started) => started.invocation.task(id, true),
         }
     }
 
     fn microtask(&self) -> Microtask {
         match self {
-            Work::Job(invocation) => {
-                // That in which it begins is the first.
-                let first = invocation.function.process.phases.as_ref().and_then(|phases| phases.as_slice().first());
-                Microtask { site: Site::ENTRY, declared: first.and_then(Phase::burst) }
-            }
+            Work::Job(invocation) => begins(invocation),
+            Work::Checking(checking) => begins(&checking.invocation),
             Work::Started(started) => started.driver.microtask(),
         }
     }
+}
+
+/// What an invocation does that begins.
+fn begins(invocation: &Invocation) -> Microtask {
+    // That in which it begins is the first.
+    let first = invocation.function.process.phases.as_ref().and_then(|phases| phases.as_slice().first());
+    Microtask { site: Site::ENTRY, declared: first.and_then(Phase::burst) }
 }
 
 #[cfg(test)]
@@ -124,7 +201,7 @@ mod tests {
         let (dispatcher, _deques) = Dispatcher::new(1, 1, 10, false);
         let admission = dispatcher.admit(&function).unwrap();
         let invocation = Invocation::new(Arc::new(function), admission, None, Input::default(), now);
-        Started { invocation, driver, calls_as: None, wait: None, unwaited: None, asked: None }
+        Started { invocation, driver, calls_as: None, wait: None, unwaited: None, asked: None, callees: None }
     }
 
     #[test]

@@ -2,20 +2,23 @@
 //!
 //! ```text
 //!   worker --Asked--> Memo::look --entry, `check` of the versions that it read--> reply with `Cache-Status: sledge; hit`
-//!                         | miss                                           | stale
+//!                         | miss             a request, or a commit          | stale
 //!                         '--> the invocation runs, watched --EffectTrace--> Memo::learn
 //! ```
 //!
 //! Each version of a function has a table of its own, so tenant, code and configuration are a part of every key, and a deployment, a rollback or a reload leaves no entry behind.
 //!
 //! Invariants:
-//! * Only what a run read decides what it answers: its body, parts of its request's head, entries of the store. Each of them is in the key, or is looked at again before the answer is given ([`key`],
-//!   [`Entry::reads`]). A run that did anything else is not remembered ([`rule`]); an effect without a rule does not compile.
+//! * Only what a run read decides what it answers: its body, parts of its request's head, entries of the store, the functions that it called ([`callees`]). Each of them is in the key, or is looked at again before the answer is given ([`key`],
+//!   [`Entry::store`]). A run that did anything else is not remembered ([`rule`]); an effect without a rule does not compile.
 //! * An entry is given only to a request that had arrived before its versions were looked at: the answer is what a run at that moment would have been.
+//! * What a run has changed of the store is changed again, by one commit that expects what it has read ([`check`]): the answer leaves after that, or the request runs.
 //! * Nothing of a request but a keyed hash is kept, with a key that this process alone has.
 //!
 //! [`table`] is the entries and their bounds, [`seen`] what an operator is told about the runs.
 
+pub mod callees;
+pub mod check;
 pub mod key;
 pub mod rule;
 pub mod seen;
@@ -32,11 +35,13 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use crate::health::{Health, Subject};
 use crate::host::{Body, EffectTrace, RequestHead};
-use crate::kv::{Commit, Outcome, Space};
+use crate::kv::{Commit, Space};
 use crate::reply::{Content, ReplyHead};
 
+use self::callees::Version;
+use self::check::Check;
 use self::key::{Asker, Digest, Key, Vary};
-use self::rule::{Ended, Why};
+use self::rule::{Basis, Ended, Why};
 use self::seen::{Explained, Seen};
 use self::table::{Admitted, Table};
 
@@ -46,6 +51,8 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 pub const COMPARED: u64 = 64;
 /// Parts of an entry that are not its reply, about.
 const ENTRY_BYTES: usize = 256;
+/// Bytes of a version of a callee beside its name, about.
+const CALLEE_BYTES: usize = 48;
 
 /// What a function's operator wants of the table.
 #[derive(Clone, Debug)]
@@ -98,8 +105,10 @@ pub struct Entry {
     pub head: ReplyHead,
     /// Its body.
     pub body: Bytes,
-    /// What the run read of the store: versions of keys, and of sets of keys. It changes nothing.
-    pub reads: Commit,
+    /// What the run read of the store, versions of keys and of sets of keys; and what it changed there.
+    pub store: Commit,
+    /// The versions of the functions that it called.
+    pub callees: Box<[Version]>,
     /// Of status, head and body, before anything was added.
     digest: Digest,
 }
@@ -114,11 +123,22 @@ pub struct Asked {
     expected: Option<Arc<Entry>>,
 }
 
+/// What a request finds besides itself.
+#[derive(Clone, Copy)]
+pub struct Now<'a> {
+    /// What its tenant has in the store.
+    pub space: Option<&'a Space>,
+    /// The version of a function that a call by that name would reach.
+    pub version: &'a dyn Fn(&str) -> Option<u64>,
+}
+
 /// What a look comes to.
 #[derive(Debug)]
 pub enum Look {
     /// This answers it.
     Hit(Arc<Entry>),
+    /// This may answer it: the store decides.
+    Check(Box<Check>),
     /// It runs, and is remembered.
     Run(Box<Asked>),
     /// It runs, unwatched.
@@ -130,6 +150,8 @@ pub enum Look {
 pub enum Event {
     /// It was answered from the table.
     Hit,
+    /// The same, and what its run has changed of the store was changed again.
+    Replayed,
     /// There was no entry for it.
     Miss,
     /// There was one, and what that had read of the store was changed.
@@ -167,19 +189,29 @@ impl Memo {
         }
     }
 
-    /// Looks for an answer to a request. `space`: what its tenant has in the store; `note` learns what became of it.
-    pub fn look(&self, body: &Body, head: Option<&RequestHead>, space: Option<&Space>, mut note: impl FnMut(Event)) -> Look {
+    /// Looks for an answer to a request. `note` learns what became of it.
+    pub fn look(&self, body: &Body, head: Option<&RequestHead>, now: Now<'_>, mut note: impl FnMut(Event)) -> Look {
         // What has not come cannot be compared, and what comes behind a body is in no key.
         if !body.is_complete() {
             return Look::Bypass;
         }
         let body = self.asker.body(body);
         let mut asked = Box::new(Asked { body, head: None, expected: None });
-        if self.gives_answers()
-            && let Some((key, entry)) = self.find(&asked, head)
-        {
-            match self.is_current(&entry, space) {
-                Some(true) if self.settings.pure && self.is_compared() => {
+        match self.gives_answers().then(|| self.find(&asked, head)).flatten() {
+            None => note(Event::Miss),
+            Some((key, entry)) if !entry.has_callees_of(now) => {
+                self.forget(&key, &entry);
+                note(Event::Stale);
+            }
+            Some((key, entry)) if entry.takes_time(now.space) => {
+                if !self.is_compared() {
+                    return Look::Check(Box::new(Check { asked, key, entry }));
+                }
+                note(Event::Compared);
+                asked.expected = Some(entry);
+            }
+            Some((key, entry)) => match entry.is_current(now.space) {
+                Some(true) if self.is_compared() => {
                     note(Event::Compared);
                     asked.expected = Some(entry);
                 }
@@ -189,14 +221,12 @@ impl Memo {
                     return Look::Hit(entry);
                 }
                 Some(false) => {
-                    lock(&self.state).table.remove(&key);
+                    self.forget(&key, &entry);
                     note(Event::Stale);
                 }
                 // The store says nothing now; it may later.
                 None => note(Event::Stale),
-            }
-        } else {
-            note(Event::Miss);
+            },
         }
         asked.head = head.cloned().map(Box::new);
         Look::Run(asked)
@@ -206,15 +236,18 @@ impl Memo {
     pub fn learn(&self, asked: &Asked, trace: &EffectTrace, ended: &Ended<'_>, mut note: impl FnMut(Event)) {
         let judged = rule::judge(trace, ended, self.settings.pure);
         lock(&self.seen).ran(trace, judged.as_ref().err().copied());
-        let reads = match judged {
-            Ok(reads) => reads,
+        let basis = match judged {
+            Ok(basis) => basis,
             Err(why) => return note(Event::Refused(why)),
         };
         let Some(content) = ended.content else { return };
         let digest = self.asker.reply(ended.head, content);
         if let Some(expected) = &asked.expected {
             // Where the store was changed meanwhile the two had not the same to go by.
-            if expected.reads.expected == reads.expected && expected.reads.listed == reads.listed && expected.digest != digest {
+            let Basis { store, callees } = &basis;
+            let read_the_same = expected.store.expected == store.expected && expected.store.listed == store.listed;
+            let had_the_same = read_the_same && *expected.callees == **callees;
+            if had_the_same && (expected.digest != digest || expected.store.changes != store.changes) {
                 self.switch_off();
             }
             return;
@@ -222,7 +255,7 @@ impl Memo {
         if !self.gives_answers() {
             return;
         }
-        match self.remember(asked, trace, ended.head, content, (reads, digest)) {
+        match self.remember(asked, trace, ended.head, content, (basis, digest)) {
             Ok(Admitted::Later) => {}
             Ok(Admitted::Now { evicted }) => {
                 note(Event::Stored);
@@ -258,13 +291,19 @@ impl Memo {
         lock(&self.state).table.clear();
     }
 
+    /// Whether the developer says that clock, random numbers and the log do not count.
+    #[must_use]
+    pub const fn is_pure(&self) -> bool {
+        self.settings.pure
+    }
+
     fn gives_answers(&self) -> bool {
         // Relaxed, as below: an answer that was given at the same time was given before.
         self.settings.answers && !self.is_off.load(Ordering::Relaxed)
     }
 
     fn is_compared(&self) -> bool {
-        self.answers.fetch_add(1, Ordering::Relaxed) % COMPARED == COMPARED - 1
+        self.settings.pure && self.answers.fetch_add(1, Ordering::Relaxed) % COMPARED == COMPARED - 1
     }
 
     fn find(&self, asked: &Asked, head: Option<&RequestHead>) -> Option<(Key, Arc<Entry>)> {
@@ -274,29 +313,13 @@ impl Memo {
         Some((key, entry))
     }
 
-    /// Whether what an entry read is what the store has at this moment; none where that cannot be said.
-    fn is_current(&self, entry: &Entry, space: Option<&Space>) -> Option<bool> {
-        if entry.reads.expected.is_empty() && entry.reads.listed.is_empty() {
-            return Some(true);
-        }
-        match space {
-            Some(Space::Embedded(space)) => match space.check(&entry.reads) {
-                Ok(Outcome::Committed { .. }) => Some(true),
-                Ok(Outcome::Conflict { .. }) => Some(false),
-                Err(_) => None,
-            },
-            // Reads of a store elsewhere are not remembered.
-            Some(Space::Redis(_)) | None => None,
-        }
-    }
-
     fn remember(
         &self,
         asked: &Asked,
         trace: &EffectTrace,
         head: Option<&ReplyHead>,
         content: &Content,
-        (reads, digest): (Commit, Digest),
+        (Basis { store, callees }, digest): (Basis, Digest),
     ) -> Result<Admitted, Why> {
         let mut state = lock(&self.state);
         if let Some(wider) = state.vary.wider(&trace.head)? {
@@ -305,15 +328,20 @@ impl Memo {
             state.vary = Arc::new(wider);
         }
         let key = self.asker.key(&state.vary, asked.body, asked.head.as_deref());
-        let bytes = ENTRY_BYTES + size(content) + reads.bytes() + head.map_or(0, head_bytes);
+        let bytes = ENTRY_BYTES
+            + size(content)
+            + store.bytes()
+            + callees.iter().map(|(name, _)| CALLEE_BYTES + name.len()).sum::<usize>()
+            + head.map_or(0, head_bytes);
         if bytes > state.table.entry_bytes_max() {
             return Err(Why::Large);
         }
+        let said = if store.changes.is_empty() { "sledge; hit" } else { "sledge; hit; detail=replayed" };
         let entry = || {
             let mut head = head.cloned().unwrap_or_default();
             // One that has no room for it says nothing.
-            let _ = head.headers.put(CACHE_STATUS, HeaderValue::from_static("sledge; hit"), true);
-            Arc::new(Entry { head, body: copied(content), reads, digest })
+            let _ = head.headers.put(CACHE_STATUS, HeaderValue::from_static(said), true);
+            Arc::new(Entry { head, body: copied(content), store, callees: callees.into(), digest })
         };
         Ok(state.table.admit(key, bytes, entry))
     }

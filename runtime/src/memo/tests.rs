@@ -17,7 +17,9 @@ use crate::config;
 use crate::host::{Effect, HeadField};
 use crate::invoke::by_hand;
 use crate::invoke::function::{Function, Home};
-use crate::kv::{BucketKey, BucketName, Change, Embedded, KvLimits, Store};
+use crate::kv::{BucketKey, BucketName, Change, Commit, Embedded, KvError, KvLimits, Outcome, Store};
+
+mod model;
 
 const SEEDS: u64 = 200;
 const STEPS: usize = 120;
@@ -181,6 +183,10 @@ impl World {
         World { space: store.space("t"), runtime, clock: AtomicU64::new(0), _store: store }
     }
 
+    fn now(&self) -> Now<'_> {
+        Now { space: Some(&self.space), ..nothing() }
+    }
+
     fn get(&self, number: u64) -> (u64, Option<Bytes>) {
         let Space::Embedded(space) = &self.space else { unreachable!() };
         let entry = space.get_many(&[key(number)]).unwrap().remove(0);
@@ -188,8 +194,12 @@ impl World {
     }
 
     fn commit(&self, changes: Vec<(BucketKey, Change)>) {
-        let outcome = self.runtime.block_on(self.space.clone().commit(Commit::new(Vec::new(), changes)));
+        let outcome = self.make(Commit::new(Vec::new(), changes));
         assert!(matches!(outcome, Ok(Outcome::Committed { .. })), "{outcome:?}");
+    }
+
+    fn make(&self, commit: Commit) -> Result<Outcome, KvError> {
+        self.runtime.block_on(self.space.clone().commit(commit))
     }
 
     fn put(&self, number: u64, value: &'static str) {
@@ -218,6 +228,15 @@ fn deployed(program: Program, settings: &serde_json::Value) -> (Program, Arc<Fun
     (program, Arc::new(Function::new(by_hand::loaded(&config), home)))
 }
 
+/// Neither a store nor other functions.
+fn nothing() -> Now<'static> {
+    Now { space: None, version: &|_| None }
+}
+
+fn well(content: &Content) -> Ended<'_> {
+    Ended { content: Some(content), head: None, has_trailers: false, was_refused_memory: false, called: Ok(&[]) }
+}
+
 fn memo(function: &Function) -> &Memo {
     function.memo.as_ref().unwrap()
 }
@@ -227,9 +246,8 @@ fn learnt(memo: &Memo, asked: &Asked, program: &Program, run: &Run) -> Vec<Event
     // What went out while it was written is not there any more.
     let text = if run.is_streamed { String::new() } else { program.answer(run) };
     let content = Content::Whole(text.into());
-    let ended = Ended { content: Some(&content), head: None, has_trailers: false, was_refused_memory: false, is_remote: false };
     let mut events = Vec::new();
-    memo.learn(asked, &run.trace, &ended, |event| events.push(event));
+    memo.learn(asked, &run.trace, &well(&content), |event| events.push(event));
     events
 }
 
@@ -264,7 +282,7 @@ fn simulate(seed: u64, memo_bytes_max: u64) -> [u64; 2] {
                     again => requests.get(requests.len() - again).cloned().unwrap_or_else(|| request(&mut random)),
                 };
                 requests.push(request.clone());
-                let look = memo(&function).look(&body(request.body), Some(&request.head), Some(&world.space), |_| ());
+                let look = memo(&function).look(&body(request.body), Some(&request.head), world.now(), |_| ());
                 match look {
                     Look::Hit(entry) => {
                         let mut run = Run::default();
@@ -276,9 +294,10 @@ fn simulate(seed: u64, memo_bytes_max: u64) -> [u64; 2] {
                         );
                         assert_eq!(entry.head.headers.get(&CACHE_STATUS).unwrap(), "sledge; hit");
                         hits[0] += 1;
-                        hits[1] += u64::from(!entry.reads.expected.is_empty());
+                        hits[1] += u64::from(!entry.store.expected.is_empty());
                     }
                     Look::Run(asked) => runs.push((program.clone(), Arc::clone(&function), asked, request, Run::default())),
+                    Look::Check(_) => panic!("it has changed nothing"),
                     Look::Bypass => panic!("its body is whole"),
                 }
             }
@@ -309,7 +328,7 @@ fn answers_are_of_one_moment_behind_the_requests_arrival_also_where_threads_writ
     let ask = || {
         while !is_over.load(Ordering::Relaxed) {
             let before = written.load(Ordering::SeqCst);
-            let asked = match memo(&function).look(&body(&["q"]), None, Some(&world.space), |_| ()) {
+            let asked = match memo(&function).look(&body(&["q"]), None, world.now(), |_| ()) {
                 Look::Hit(entry) => {
                     let text = String::from_utf8_lossy(&entry.body).into_owned();
                     let (a, b) = text.split_once(' ').unwrap();
@@ -319,7 +338,7 @@ fn answers_are_of_one_moment_behind_the_requests_arrival_also_where_threads_writ
                     continue;
                 }
                 Look::Run(asked) => asked,
-                Look::Bypass => panic!("its body is whole"),
+                Look::Check(_) | Look::Bypass => panic!("it has changed nothing, and its body is whole"),
             };
             let (mut run, mut texts) = (Run::default(), Vec::new());
             run.trace.effects.insert(Effect::KvRead);
@@ -330,9 +349,7 @@ fn answers_are_of_one_moment_behind_the_requests_arrival_also_where_threads_writ
                 texts.push(String::from_utf8(entry.value.to_vec()).unwrap());
             }
             let content = Content::Whole(texts.join(" ").into());
-            let ended =
-                Ended { content: Some(&content), head: None, has_trailers: false, was_refused_memory: false, is_remote: false };
-            memo(&function).learn(&asked, &run.trace, &ended, |_| ());
+            memo(&function).learn(&asked, &run.trace, &well(&content), |_| ());
         }
     };
     let write = |value: u64| {
@@ -359,17 +376,16 @@ fn answers_are_of_one_moment_behind_the_requests_arrival_also_where_threads_writ
 
 /// Looks, and runs where it has to. What is answered, and whether that was a run.
 fn asked(memo: &Memo, text: &str, effect: Effect, events: &mut Vec<Event>) -> bool {
-    let asked = match memo.look(&body(&["q"]), None, None, |event| events.push(event)) {
+    let asked = match memo.look(&body(&["q"]), None, nothing(), |event| events.push(event)) {
         Look::Hit(_) => return false,
         Look::Run(asked) => asked,
-        Look::Bypass => panic!("its body is whole"),
+        Look::Check(_) | Look::Bypass => panic!("it has no store, and its body is whole"),
     };
     let mut trace = EffectTrace::default();
     trace.effects.insert(effect);
     let content = Content::Whole(text.to_owned().into());
     let head = ReplyHead { status: StatusCode::CREATED, ..ReplyHead::default() };
-    let ended =
-        Ended { content: Some(&content), head: Some(&head), has_trailers: false, was_refused_memory: false, is_remote: false };
+    let ended = Ended { head: Some(&head), ..well(&content) };
     memo.learn(&asked, &trace, &ended, |event| events.push(event));
     true
 }
@@ -413,13 +429,13 @@ fn runs_are_explained_and_only_looked_at_where_nothing_more_is_wanted() {
     let of = Of { function: "f".to_owned(), version: 1, health: None };
     let memo = Memo::new(of, Settings { answers: false, pure: false, bytes_max: 1 << 20, whole_head: false });
     let mut events = Vec::new();
-    assert!((0..3).all(|_| asked(&memo, "a", Effect::Safe, &mut events)) && asked(&memo, "a", Effect::Call, &mut events));
+    assert!((0..3).all(|_| asked(&memo, "a", Effect::Safe, &mut events)) && asked(&memo, "a", Effect::External, &mut events));
     assert!(!events.contains(&Event::Stored));
     let explained = serde_json::to_value(memo.explained()).unwrap();
     assert_eq!((&explained["memo"], &explained["runs"], &explained["repeatable"]), (&json!("observe"), &json!(4), &json!(3)));
     let refused: BTreeMap<_, _> = memo.explained().refused.iter().map(|why| (why.reason, why.runs)).collect();
-    assert_eq!(refused, BTreeMap::from([("called", 1)]));
-    assert_eq!(explained["effects"], json!(["safe", "call"]));
+    assert_eq!(refused, BTreeMap::from([("external", 1)]));
+    assert_eq!(explained["effects"], json!(["safe", "external"]));
 }
 
 /// A body that has not come, or that has something behind it, is in no key.
@@ -428,6 +444,6 @@ fn what_cannot_be_compared_runs_unwatched() {
     let (_, function) = deployed(Program { version: 1, ops: Vec::new(), length: 0 }, &json!({ "memo": "auto" }));
     let mut with_trailers = body(&["q"]);
     with_trailers.set_trailers([(HeaderName::from_static("x"), HeaderValue::from_static("y"))].into_iter().collect());
-    let look = |body: &Body| matches!(memo(&function).look(body, None, None, |_| ()), Look::Bypass);
+    let look = |body: &Body| matches!(memo(&function).look(body, None, nothing(), |_| ()), Look::Bypass);
     assert!(look(&with_trailers) && !look(&body(&["q"])));
 }

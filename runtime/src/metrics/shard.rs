@@ -73,7 +73,7 @@ pub struct MemoCounts<N> {
 }
 
 /// What can happen to an entry of a table.
-pub const MEMO_EVENTS: [&str; 6] = ["hit", "miss", "stale", "compared", "stored", "evicted"];
+pub const MEMO_EVENTS: [&str; 7] = ["hit", "miss", "stale", "compared", "stored", "evicted", "replayed"];
 
 /// What one thread counted of all functions together.
 #[derive(Debug, Default)]
@@ -173,6 +173,7 @@ impl Counters {
             Event::Compared => (3, 1),
             Event::Stored => (4, 1),
             Event::Evicted(count) => (5, count),
+            Event::Replayed => (6, 1),
             Event::Refused(why) => return counts.refused[why as usize].add(1),
         };
         counts.events[index].add(count);

@@ -132,6 +132,18 @@ pub const TABLE: &[Row] = &[
         "its turn, as any started one",
         "what_a_blocked_task_waits_for_makes_it_ready",
     ),
+    row(
+        "waits, without a sandbox, for the store to confirm its answer",
+        "deadline, client gone",
+        "504, or 500 where the store may change something; the wait is given up",
+        "a_request_that_waits_for_the_store_to_confirm_its_answer_ends_with_its_deadline_and_its_client",
+    ),
+    row(
+        "waits, without a sandbox, for the store to confirm its answer",
+        "the store says no",
+        "runs, as one that has arrived",
+        "what_a_run_has_written_is_written_again_with_its_answer",
+    ),
     row("waits for a function that it called", "deadline, kill", "both end", "a_callee_ends_with_its_caller"),
     row("over, being reset", "tick", "noted", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
     row(

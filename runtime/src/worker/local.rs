@@ -33,7 +33,7 @@ use std::{fmt, io, mem};
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
 use tracing::Level;
 
-use self::recall::Ran;
+use self::recall::{Ran, Recalled};
 use self::turn::failure;
 use super::alone::Alone;
 use super::pause::Pause;
@@ -46,8 +46,9 @@ use crate::config::Instance;
 use crate::host::{Context, LogLines, Streams, Watch, Writer};
 use crate::invoke::driver::Driver;
 use crate::invoke::function::Function;
-use crate::invoke::work::{Started, Work};
+use crate::invoke::work::{Checking, Started, Work};
 use crate::invoke::{self, Dispatcher, Intake, Invocation, Times, WorkDeque};
+use crate::memo::Asked;
 use crate::metrics::Shard;
 use crate::outcome::Failure;
 use crate::reply::{Answer, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
@@ -288,6 +289,16 @@ impl Intake for &mut Worker {
     }
 }
 
+/// What begins.
+enum Begun {
+    /// It has its sandbox.
+    Started(Box<Started>),
+    /// The store decides whether it is answered without one.
+    Checking(Box<Checking>),
+    /// It is over.
+    Over,
+}
+
 /// What comes after a turn.
 enum Next {
     /// Another one, after connections were looked after.
@@ -359,8 +370,9 @@ impl Worker {
     fn run_work(&mut self, id: TaskId, work: Work, now: Instant) -> Event<Work> {
         match work {
             Work::Job(invocation) => self.begin(id, invocation, now),
+            Work::Checking(checking) => self.check(id, checking, now),
             Work::Started(mut started) => {
-                self.waits.end(&mut started, id, now);
+                self.waits.end(&mut *started, id, now);
                 match started.unwaited.take() {
                     Some(unwaited) => self.wait(id, started, now, Duration::ZERO, unwaited),
                     None => self.resume(id, started, now),
@@ -372,26 +384,35 @@ impl Worker {
     /// Takes an invocation and runs its first quantum.
     fn begin(&mut self, id: TaskId, invocation: Box<Invocation>, taken: Instant) -> Event<Work> {
         match self.start(invocation, taken) {
-            Some(started) => self.run(id, started, taken, false),
-            None => Event::Dropped,
+            Begun::Started(started) => self.run(id, started, taken, false),
+            Begun::Checking(checking) => self.check(id, checking, taken),
+            Begun::Over => Event::Dropped,
         }
     }
 
-    /// Gives an invocation its sandbox; none where it is over.
-    fn start(&mut self, mut invocation: Box<Invocation>, taken: Instant) -> Option<Box<Started>> {
+    /// Answers an invocation from its function's table, or gives it its sandbox.
+    fn start(&mut self, mut invocation: Box<Invocation>, taken: Instant) -> Begun {
         let function = &invocation.function;
         if invocation.reply.is_closed() {
             tracing::debug!(function = function.name(), "the client has gone");
-            return None;
+            return Begun::Over;
         }
-        let is_late = invocation.deadline <= taken;
-        let asked = if function.memo.is_some() && !is_late {
-            let asked;
-            (invocation, asked) = self.recall(invocation, taken)?;
-            asked
-        } else {
-            None
-        };
+        let mut asked = None;
+        let may_answer = function.memo.is_some() && invocation.deadline > taken;
+        invocation.times.taken = taken;
+        if may_answer {
+            match self.recall(invocation, taken) {
+                Recalled::Runs(back, to_run) => (invocation, asked) = (back, to_run),
+                Recalled::Checks(checking) => return Begun::Checking(checking),
+                Recalled::Over => return Begun::Over,
+            }
+        }
+        self.give_sandbox(invocation, asked, taken).map_or(Begun::Over, Begun::Started)
+    }
+
+    /// Gives an invocation its sandbox; none where it is over. `asked`: what its run is remembered under.
+    fn give_sandbox(&mut self, mut invocation: Box<Invocation>, asked: Option<Box<Asked>>, now: Instant) -> Option<Box<Started>> {
+        let is_late = invocation.deadline <= now;
         let function = &invocation.function;
         let kept = if is_late { None } else { invocation.kept_instance() };
         let is_kept = kept.is_some();
@@ -405,7 +426,7 @@ impl Worker {
             function.prefetch();
             self.shard.prefetch(function);
         }
-        let mut clean = self.put_back_at(taken);
+        let mut clean = self.put_back_at(now);
         let renewed = last.and_then(|(sandbox, _)| {
             let renewed = self.dispatcher.pools().renew(sandbox);
             clean = self.note_reset(function, clean);
@@ -419,16 +440,18 @@ impl Worker {
         let (sandbox, ready) = match sandbox {
             Ok(sandbox) => sandbox,
             Err(failure) => {
-                self.refuse(invocation, failure, taken);
+                self.refuse(invocation, failure, now);
                 return None;
             }
         };
         let ready = if invocation.trace.is_some() { Instant::now() } else { ready };
         let instantiated = ready.saturating_duration_since(clean);
-        invocation.times = Times { taken, ready, instantiated, ..invocation.times };
-        let context = self.context(&mut invocation, asked.is_some());
+        invocation.times = Times { ready, instantiated, ..invocation.times };
+        let is_watched = asked.is_some() || invocation.tells.is_some();
+        let context = self.context(&mut invocation, is_watched);
         let driver = Driver::new(sandbox, context);
-        let mut started = Box::new(Started { invocation, driver, calls_as: None, wait: None, unwaited: None, asked });
+        let mut started =
+            Box::new(Started { invocation, driver, calls_as: None, wait: None, unwaited: None, asked, callees: None });
         if is_kept {
             started.driver.skip_to_last(&started.invocation.function.program);
         }
@@ -480,7 +503,9 @@ impl Worker {
         let before = started.driver.context();
         (invocation.request_id, invocation.trace) = (before.request_id().cloned(), before.trace().cloned());
         let (sandbox, _) = self.sandbox(&invocation.function, now)?;
-        let context = self.context(invocation, started.asked.is_some());
+        let context = self.context(invocation, started.asked.is_some() || invocation.tells.is_some());
+        // What it has called so far is gone with it.
+        started.callees = None;
         let mut before = mem::replace(&mut started.driver, Driver::new(sandbox, context));
         before.kill();
         let remains = before.finish();
@@ -501,7 +526,7 @@ impl Worker {
     /// Hands the reply over.
     fn end(&mut self, mut started: Box<Started>, result: Result<(), Failure>, end: Instant) {
         self.begin_put_off(&mut started);
-        let Started { invocation, driver, asked, .. } = &mut *started;
+        let Started { invocation, driver, .. } = &mut *started;
         let phases = driver.take_phases().and_then(|phases| phases.end(result.is_ok()));
         let mut trailers = driver.take_trailers();
         // What a connection answers is counted there.
@@ -540,10 +565,10 @@ impl Worker {
         }
         tracing::debug!(target: "sledge::request", function = function.name(), ?record, "over");
         let may_keep = function.instance != Instance::Call && result.is_ok() && !retired && driver.is_reusable(&function.program);
-        let ran = asked.take().and_then(|asked| Ran::of(asked, driver, trailers.is_some()));
+        let ran = Ran::of(&mut started, trailers.is_some());
         let (invocation, remains, calls_as) = started.finish();
         if let Some(ran) = ran {
-            self.remember(&invocation.function, &ran, &remains, result.is_ok());
+            self.remember(&invocation, &ran, &remains, result.is_ok());
         }
         // Before the reply goes, since the next call may come from another thread at once.
         let sandbox = if may_keep { invocation.keep_instance(remains.sandbox) } else { Some(remains.sandbox) };
@@ -657,9 +682,12 @@ impl Worker {
     /// Goes on with host calls for which something has happened.
     fn poll_woken(&mut self, now: Instant) {
         for id in self.waits.take_woken() {
-            if let Some(Work::Started(started)) = self.scheduler.task_mut(id)
-                && self.waits.poll(started, id, now)
-            {
+            let is_ready = match self.scheduler.task_mut(id) {
+                Some(Work::Started(started)) => self.waits.poll(&mut **started, id, now),
+                Some(Work::Checking(checking)) => self.waits.poll(&mut **checking, id, now),
+                Some(Work::Job(_)) | None => false,
+            };
+            if is_ready {
                 self.scheduler.step(Event::Ready(id), now);
             }
         }

@@ -58,6 +58,21 @@ impl<'a> Over<'a> {
         self.tell_call(trace);
     }
 
+    /// The same of one that was answered without a run, after a worker had taken it.
+    pub(super) fn tell_answered(&self, trace: &Trace, taken: Instant) {
+        if trace.is_wanted() {
+            trace.part("queue", [self.arrived, taken], |_| {});
+            self.tell_call(trace);
+        }
+    }
+
+    /// Hands in for how long, since it was taken, a worker waited for the store to confirm an answer.
+    pub(super) fn tell_checked(&self, trace: &Trace, taken: Instant) {
+        if trace.is_wanted() {
+            trace.part("check", [taken, self.end], |_| {});
+        }
+    }
+
     fn tell_call(&self, trace: &Trace) {
         if self.is_call {
             call(trace, self.function.name(), [self.arrived, self.end], |span| {

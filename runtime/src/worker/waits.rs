@@ -1,4 +1,4 @@
-//! What the blocked sandboxes of one worker wait for: host calls that pend, and clients that may go.
+//! What the blocked invocations of one worker wait for: host calls that pend, a store that confirms an answer, and clients that may go.
 //!
 //! Each blocked task has a waker of its own, which any thread may call: it notes the task's number and wakes the worker, which polls in its
 //! next turn what was noted. A waker outlives the wait that it was made for, so that a task may be polled in vain, also a later one with the
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::host::Pending;
 use crate::invoke::Dispatcher;
-use crate::invoke::work::{Started, Wait};
+use crate::invoke::work::{Blocks, Wait};
 use crate::schedule::wakeups::Noted;
 use crate::schedule::{TaskId, Wakeups};
 
@@ -67,9 +67,9 @@ impl Waits {
     }
 
     /// A task blocks: until that time, or until `pending` is done; and in any case until its client has gone. False when it need not.
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
-        started: &mut Started,
+        blocked: &mut impl Blocks,
         id: TaskId,
         now: Instant,
         until: Option<Instant>,
@@ -82,34 +82,34 @@ impl Waits {
             self.places.push(Place { wakeup, waker, pending: None });
         }
         self.places[id.0 as usize].pending = pending;
-        started.wait = Some(Wait { since: now, until });
-        !self.poll(started, id, now)
+        *blocked.wait() = Some(Wait { since: now, until });
+        !self.poll(blocked, id, now)
     }
 
     /// Looks whether a task may go on: what it waited for is done, or it is to be ended, since its client has gone. Then it waits no more.
-    pub fn poll(&mut self, started: &mut Started, id: TaskId, now: Instant) -> bool {
-        let Some(place) = self.places.get_mut(id.0 as usize).filter(|_| started.wait.is_some()) else { return false };
+    pub(crate) fn poll(&mut self, blocked: &mut impl Blocks, id: TaskId, now: Instant) -> bool {
+        let Some(place) = self.places.get_mut(id.0 as usize).filter(|_| blocked.wait().is_some()) else { return false };
         let context = &mut Context::from_waker(&place.waker);
-        let mut done = started.invocation.reply.poll_closed(context).is_ready();
+        let mut done = blocked.reply().poll_closed(context).is_ready();
         while !done && let Some(pending) = &mut place.pending {
             match pending.poll(context) {
                 Poll::Ready(completion) => {
-                    place.pending = started.driver.complete(&started.invocation.function.program, completion);
+                    place.pending = blocked.complete(completion);
                     done = place.pending.is_none();
                 }
                 Poll::Pending => break,
             }
         }
         if done {
-            self.end(started, id, now);
+            self.end(blocked, id, now);
         }
         done
     }
 
     /// Ends a task's wait, if it waits, and gives up what it waited for.
-    pub fn end(&mut self, started: &mut Started, id: TaskId, now: Instant) {
+    pub(crate) fn end(&mut self, blocked: &mut impl Blocks, id: TaskId, now: Instant) {
         // A task whose time has come may have been handed off meanwhile: how long it waited goes with it. What pends stays, until it is done or given up here.
-        if started.end_wait(now)
+        if blocked.end_wait(now)
             && let Some(place) = self.places.get_mut(id.0 as usize)
         {
             place.pending = None;

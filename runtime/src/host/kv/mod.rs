@@ -108,7 +108,7 @@ fn note_find(call: &mut Call<'_>, place: &impl Place, found: &Result<Option<Entr
     }
 }
 
-/// Notes where a read fails: on what the invocation depends then is not known.
+/// Notes where the store fails: on what the invocation depends then is not known.
 fn noted<T, R>(
     then: impl FnOnce(&mut Call<'_>, Result<T, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> impl FnOnce(&mut Call<'_>, Result<T, KvError>) -> Result<R, Stop> + Send + 'static {
@@ -146,6 +146,9 @@ pub(in crate::host) fn keys<L: Listing, R: Into<Flat>>(
     match call.context.ports.kv()? {
         Space::Embedded(space) => {
             let listed = space.keys(&bucket, &prefix, after.as_deref(), |key| list.add(key));
+            if let (Ok(version), Some(trace)) = (&listed, call.context.trace_effects()) {
+                trace.sets.push((bucket, *version));
+            }
             then(call, listed.map(|_| list))
         }
         Space::Redis(space) => {
@@ -155,9 +158,13 @@ pub(in crate::host) fn keys<L: Listing, R: Into<Flat>>(
                 Ok(bounds) => bounds,
                 Err(error) => return then(call, Err(error)),
             };
+            let noted = call.context.watch.is_some().then(|| bucket.clone());
             let keys = space.clone().keys(bucket, prefix, after);
             let then = boxed(move |call, keys: Result<(Vec<Bytes>, u64), KvError>| {
-                let listed = keys.map(|(keys, _)| {
+                let listed = keys.map(|(keys, version)| {
+                    if let Some((trace, bucket)) = call.context.trace_effects().zip(noted) {
+                        trace.sets.push((bucket, version));
+                    }
                     let _ = keys.iter().all(|key| list.add(key));
                     list
                 });
@@ -213,6 +220,7 @@ pub(in crate::host) fn commit<R: Into<Flat>>(
     wants_sum: bool,
     then: impl FnOnce(&mut Call<'_>, Result<Outcome, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
+    let then = noted(then);
     let commit = match commit.and_then(|commit| commit.check().map(|()| commit)) {
         Ok(commit) => commit,
         Err(error) => return then(call, Err(error)),

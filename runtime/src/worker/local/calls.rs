@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::Worker;
 use super::turn::Left;
+use super::{Begun, Worker};
 use crate::host::{Body, CallFailure, CallId, Outgoing, RpcRequest, coming};
 use crate::invoke::function::Function;
-use crate::invoke::work::{Started, Work};
+use crate::invoke::work::{Blocks as _, Started, Work};
 use crate::invoke::{self, Intake, Invocation};
+use crate::memo::callees::Callees;
+use crate::memo::rule::Why;
 use crate::outcome::Failure;
 use crate::reply::{Answer, BUFFER_BYTES_MIN, Stream};
 use crate::schedule::{Event, TaskId};
@@ -46,26 +48,18 @@ impl Intake for Within<'_> {
         let (task, began) = (invocation.task(TaskId(0), false), invocation.times.arrived);
         // What answers its caller, whose reply may have begun, is not to be mixed up with what answers it.
         let of_caller = worker.answer.take();
-        let started = worker.start(invocation, began);
-        let left = started.map(|started| worker.run_until(None, started, (began, quantum_began), false));
-        let answer = mem::replace(&mut worker.answer, of_caller);
-        let Some(left) = left else { return answer };
-        let (ran, started) = match left {
-            Left::Over { ran, .. } => (ran, None),
-            Left::Preempted { ran, started } if started.invocation.times.cpu >= started.invocation.function.cpu_max => {
-                worker.end_early(started, Failure::CpuLimit, Instant::now());
-                (ran, None)
-            }
-            Left::Preempted { ran, started } | Left::Phase { ran, started } => (ran, Some(started)),
-            Left::Waits { ran, mut started, unwaited, .. } => {
-                started.unwaited = Some(unwaited);
-                (ran, Some(started))
-            }
+        let came = match worker.start(invocation, began) {
+            Begun::Started(started) => Some(worker.run_within(started, (began, quantum_began))),
+            // It waits when its turn comes.
+            Begun::Checking(checking) => Some((Duration::ZERO, Some(Work::Checking(checking)))),
+            Begun::Over => None,
         };
+        let answer = mem::replace(&mut worker.answer, of_caller);
+        let Some((ran, work)) = came else { return answer };
         let now = Instant::now();
-        worker.scheduler.step(Event::Called { task, ran, is_over: started.is_none() }, now);
-        if let Some(started) = started {
-            worker.scheduler.step(Event::Arrived(Work::Started(started)), now);
+        worker.scheduler.step(Event::Called { task, ran, is_over: work.is_none() }, now);
+        if let Some(work) = work {
+            worker.scheduler.step(Event::Arrived(work), now);
         }
         called.ran += now.saturating_duration_since(began);
         called.quantum_is_over = now.saturating_duration_since(quantum_began) >= worker.settings.quantum;
@@ -74,10 +68,27 @@ impl Intake for Within<'_> {
 }
 
 impl Worker {
+    /// Runs what is called until it is over or has to wait. For how long it ran, and what is left of it.
+    fn run_within(&mut self, started: Box<Started>, begun: (Instant, Instant)) -> (Duration, Option<Work>) {
+        match self.run_until(None, started, begun, false) {
+            Left::Over { ran, .. } => (ran, None),
+            Left::Preempted { ran, started } if started.invocation.times.cpu >= started.invocation.function.cpu_max => {
+                self.end_early(started, Failure::CpuLimit, Instant::now());
+                (ran, None)
+            }
+            Left::Preempted { ran, started } | Left::Phase { ran, started } => (ran, Some(Work::Started(started))),
+            Left::Waits { ran, mut started, unwaited, .. } => {
+                started.unwaited = Some(unwaited);
+                (ran, Some(Work::Started(started)))
+            }
+        }
+    }
+
     /// Takes in the calls of other functions that a guest has made: in a quantum, what it waits for runs at once.
     pub(super) fn call(&mut self, started: &mut Started, quantum_began: Option<Instant>) -> Called {
         let mut called = Called::default();
         while let Some(Outgoing { name, input, host_call, id, rpc }) = started.driver.next_outgoing() {
+            let tells = watched_call(started, id.is_some());
             let transaction = started.driver.context().transaction();
             if let (None, Some(transaction)) = (id, transaction.filter(|transaction| !transaction.may_split())) {
                 transaction.put_off(PutOff { name, input, host_call });
@@ -92,7 +103,7 @@ impl Worker {
                     if let (Some(trace), Some(head)) = (&trace, &mut callee.input.head) {
                         trace.context().inject(&mut head.headers);
                     }
-                    (callee.trace, callee.joins) = (trace, joins);
+                    (callee.trace, callee.joins, callee.tells) = (trace, joins, tells);
                     let dispatcher = Arc::clone(&self.dispatcher);
                     match (id, quantum_began) {
                         (Some(CallId::Now), Some(quantum_began)) if self.scheduler.may_begin_within() => {
@@ -114,6 +125,9 @@ impl Worker {
                 Err(failure) => {
                     let caller = started.invocation.function.name();
                     tracing::debug!(caller, callee = &*name, ?failure, "a call was refused");
+                    if let Some(tells) = tells {
+                        tells.refuse(Why::Called);
+                    }
                     if let Some(trace) = &trace {
                         spans::tell_refused(trace, &name, &failure);
                     }
@@ -168,6 +182,20 @@ impl Worker {
         }
         Ok(invocation)
     }
+}
+
+/// Where a callee tells what it did, if its caller is looked at. What becomes of a call whose reply is not wanted is not known when its caller is over.
+fn watched_call(started: &mut Started, is_wanted: bool) -> Option<Arc<Callees>> {
+    if !started.driver.context().is_watched() {
+        return None;
+    }
+    let callees = started.callees.get_or_insert_default();
+    if !is_wanted {
+        callees.refuse(Why::Called);
+        return None;
+    }
+    callees.made();
+    Some(Arc::clone(callees))
 }
 
 /// What a guest calls a function with, and what it writes behind that. It counts as the server's from when the caller hands it over until the callee begins.

@@ -53,9 +53,10 @@ impl Worker {
         match work {
             Work::Started(mut started) => {
                 // What it waits for is given up.
-                self.waits.end(&mut started, id, now);
+                self.waits.end(&mut *started, id, now);
                 self.end_early(started, failure, now);
             }
+            Work::Checking(checking) => self.end_check(id, *checking, failure, now),
             Work::Job(invocation) => self.refuse(invocation, failure, now),
         }
         Event::Dropped
@@ -88,7 +89,7 @@ impl Worker {
         unwaited: Unwaited,
     ) -> Event<Work> {
         let Unwaited { until, pending } = unwaited;
-        let blocks = self.waits.begin(&mut started, id, now, until, pending);
+        let blocks = self.waits.begin(&mut *started, id, now, until, pending);
         let work = Work::Started(started);
         if blocks { Event::Blocked { ran, until, work } } else { Event::Preempted { ran, work } }
     }
