@@ -1,8 +1,9 @@
 //! A number of bytes that many sandboxes, and whatever else a server keeps for its requests, share.
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// What may be used altogether, and what of it is reserved. Counts promises, not pages: what is reserved may be used at any time, so that the
 /// system never has to take anything away.
@@ -11,6 +12,8 @@ pub struct Budget {
     max: u64,
     used: AtomicU64,
     reclaim: OnceLock<Weak<dyn Reclaim>>,
+    /// Owners that are asked when that one has nothing left, in turns.
+    lent: Mutex<VecDeque<Weak<dyn Reclaim>>>,
 }
 
 /// An owner of idle things, which can give them back when a budget is exhausted.
@@ -26,12 +29,44 @@ impl Budget {
     /// A budget of `bytes_max`.
     #[must_use]
     pub fn new(bytes_max: u64) -> Arc<Budget> {
-        Arc::new(Budget { max: bytes_max, used: AtomicU64::new(0), reclaim: OnceLock::new() })
+        Arc::new(Budget { max: bytes_max, used: AtomicU64::new(0), reclaim: OnceLock::new(), lent: Mutex::default() })
     }
 
     /// Sets what gives something back when it is exhausted; only the first counts.
     pub fn set_reclaim(&self, reclaim: Weak<dyn Reclaim>) {
         let _ = self.reclaim.set(reclaim);
+    }
+
+    /// One more that gives something back, after what was [set](Self::set_reclaim): what is lost with that is dearer than an idle sandbox. It holds no lock while it claims something.
+    pub fn lend(&self, owner: Weak<dyn Reclaim>) {
+        let mut lent = self.lent();
+        lent.retain(|owner| owner.strong_count() > 0);
+        lent.push_back(owner);
+    }
+
+    /// Has those that [lend](Self::lend) give back so many bytes, or what they have; false when that is nothing.
+    #[must_use]
+    pub fn reclaim_lent(&self, bytes: u64) -> bool {
+        let owners: Vec<Arc<dyn Reclaim>> = {
+            let mut lent = self.lent();
+            let owners = lent.iter().filter_map(Weak::upgrade).collect();
+            // The next time another one is the first.
+            lent.pop_front().into_iter().for_each(|first| lent.push_back(first));
+            owners
+        };
+        let mut given = false;
+        for owner in owners {
+            given |= owner.reclaim(bytes);
+            if self.max.saturating_sub(self.bytes_used()) >= bytes {
+                break;
+            }
+        }
+        given
+    }
+
+    fn lent(&self) -> MutexGuard<'_, VecDeque<Weak<dyn Reclaim>>> {
+        // Single insertions and removals, which cannot be half done.
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What may be reserved altogether.
@@ -68,8 +103,12 @@ impl Budget {
         if self.add(bytes) {
             return true;
         }
-        let Some(reclaim) = self.reclaim.get().and_then(Weak::upgrade).filter(|_| bytes <= self.max) else { return false };
-        (0..ATTEMPTS).any(|_| reclaim.reclaim(bytes) && self.add(bytes))
+        if bytes > self.max {
+            return false;
+        }
+        let reclaim = self.reclaim.get().and_then(Weak::upgrade);
+        let give_back = || reclaim.as_ref().is_some_and(|reclaim| reclaim.reclaim(bytes)) || self.reclaim_lent(bytes);
+        (0..ATTEMPTS).any(|_| give_back() && self.add(bytes))
     }
 }
 
@@ -213,5 +252,33 @@ mod tests {
         assert!(!claimed.resize(101) && claimed.resize(100));
         drop((idle, claimed));
         assert!(budget.claim(100).is_some());
+    }
+
+    #[test]
+    fn what_others_lend_goes_after_what_is_idle_each_in_its_turn_and_only_as_much() {
+        let budget = Budget::new(100);
+        let owner = |count| Arc::new(Idle((0..count).map(|_| budget.reserve(10).unwrap()).collect::<Vec<_>>().into()));
+        let owners = [owner(2), owner(2), owner(2)];
+        let left = || owners.each_ref().map(|owner| owner.0.lock().unwrap().len());
+        let weak = |owner: &Arc<Idle>| {
+            let weak: Weak<Idle> = Arc::downgrade(owner);
+            weak
+        };
+        budget.lend(weak(&owner(1)));
+        budget.lend(weak(&owners[1]));
+        budget.lend(weak(&owners[2]));
+        budget.set_reclaim(weak(&owners[0]));
+        let mut claimed = budget.claim(40).unwrap();
+        assert_eq!(left(), [2, 2, 2], "there was room");
+        assert!(claimed.resize(60));
+        assert_eq!(left(), [0, 2, 2]);
+        assert!(claimed.resize(70));
+        assert_eq!(left(), [0, 1, 2]);
+        assert!(claimed.resize(80));
+        assert_eq!(left(), [0, 1, 1], "it is the other one's turn");
+        assert!(!claimed.resize(101));
+        assert_eq!(left(), [0, 1, 1], "what cannot be had costs nothing");
+        assert!(claimed.resize(100));
+        assert_eq!((left(), budget.reclaim_lent(1)), ([0; 3], false));
     }
 }

@@ -54,8 +54,17 @@ impl Pools {
             if let Some(sandbox) = self.pop_anywhere(worker, template) {
                 return Ok(sandbox);
             }
-            let Some(idle) = self.evict() else { break };
-            made = template.instantiate_in_room(idle.into_parts());
+            let parts = match (self.evict(), &made) {
+                (Some(idle), _) => idle.into_parts(),
+                // Nothing is idle: what others keep goes.
+                (None, Err(InstantiateError::Exhausted { wanted, .. }))
+                    if template.budget().is_some_and(|budget| budget.reclaim_lent(*wanted)) =>
+                {
+                    Parts::default()
+                }
+                (None, _) => break,
+            };
+            made = template.instantiate_in_room(parts);
         }
         made.map(Box::new)
     }

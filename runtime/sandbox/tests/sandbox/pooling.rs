@@ -1,5 +1,6 @@
 //! Reuse: whatever a sandbox did, the next one of the pool is as new, and what trapped or was killed never comes back.
 
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use awsm_abi::types::Bounds;
@@ -439,6 +440,38 @@ fn what_fits_in_anothers_pool_goes_before_what_is_older() {
     let sandbox = pools.take(1, &wanted).unwrap();
     assert_eq!([0, 2].map(|worker| pools.idle(worker)), [1, 0]);
     drop(sandbox);
+}
+
+/// What is lent is given back at once, and all of it.
+#[derive(Debug, Default)]
+struct Lent(Mutex<Option<Share>>);
+
+impl Reclaim for Lent {
+    fn reclaim(&self, _: u64) -> bool {
+        self.0.lock().unwrap().take().is_some()
+    }
+}
+
+#[test]
+fn what_others_lend_goes_where_nothing_is_idle_any_more() {
+    let _worker = worker();
+    let budget = Budget::new(3 * one_bytes());
+    let template = template().within(&budget);
+    let pools = Pools::new(2);
+    pools.lend_to(&budget);
+    let lent = Arc::new(Lent(Mutex::new(budget.reserve(one_bytes()))));
+    let owner: Weak<Lent> = Arc::downgrade(&lent);
+    budget.lend(owner);
+    let is_lent = || lent.0.lock().unwrap().is_some();
+    let taken = [0, 1].map(|worker| pools.take(worker, &template).unwrap());
+    let [first, second] = taken;
+    pools.put(0, first, Instant::now());
+    let third = pools.take(1, &template).unwrap();
+    assert_eq!((pools.idle(0), is_lent()), (0, true), "one was idle");
+    let fourth = pools.take(0, &template).unwrap();
+    assert!(!is_lent());
+    assert!(matches!(pools.take(0, &template), Err(InstantiateError::Exhausted { .. })), "nothing is left");
+    drop((second, third, fourth));
 }
 
 #[test]
