@@ -14,6 +14,7 @@ mod bodies;
 mod calls;
 mod certificates;
 mod clocks;
+mod collapsed;
 mod collector;
 mod command;
 mod compile;

@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(left(), [0, 1, 2]);
         assert!(claimed.resize(80));
         assert_eq!(left(), [0, 1, 1], "it is the other one's turn");
-        assert!(!claimed.resize(101));
+        assert!(budget.claim(101).is_none());
         assert_eq!(left(), [0, 1, 1], "what cannot be had costs nothing");
         assert!(claimed.resize(100));
         assert_eq!((left(), budget.reclaim_lent(1)), ([0; 3], false));

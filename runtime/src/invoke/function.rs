@@ -181,7 +181,7 @@ pub struct Function {
     /// For how long a request that it has left behind is sent again.
     pub outbox_age_max: Duration,
     /// What its runs did, and the answers that are given again, where the configuration asks for that.
-    pub memo: Option<Box<Memo>>,
+    pub memo: Option<Arc<Memo>>,
     /// The functions that it may call.
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
@@ -233,8 +233,8 @@ impl Function {
         }
         process.kv.clone_from(&kv);
         let memo = loaded.memo.map(|settings| {
-            let of = memo::Of { function: process.name.clone(), version, health };
-            Box::new(Memo::new(of, settings))
+            let of = memo::Of { function: process.name.clone(), version, health, budget: budget.clone() };
+            Memo::new(of, settings)
         });
         Function {
             memo,

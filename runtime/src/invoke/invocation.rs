@@ -15,6 +15,8 @@ use super::caller::{Caller, DEPTH_MAX};
 use super::function::Function;
 use crate::host::{Body, RequestHead};
 use crate::memo::callees::Callees;
+use crate::memo::flight::handles::Follower;
+use crate::memo::flight::patience;
 use crate::reply::{Parent, Record, ReplyTo};
 use crate::schedule::gate::Entrant;
 use crate::schedule::{Task, TaskId};
@@ -48,6 +50,18 @@ pub struct Invocation {
     pub tells: Option<Arc<Callees>>,
     /// How often it has run and was stale: what it has read was changed before its commit.
     pub stale: u32,
+    /// It waits for the run of an equal request, in place of running.
+    pub follows: Option<Box<Follows>>,
+}
+
+/// A wait for the run of an equal request.
+#[derive(Debug)]
+pub struct Follows {
+    pub(crate) follower: Follower,
+    /// Since when.
+    pub(crate) since: Instant,
+    /// When it runs itself.
+    pub(crate) until: Instant,
 }
 
 /// What an invocation is given.
@@ -99,6 +113,19 @@ impl Invocation {
         (input, Some(transaction))
     }
 
+    /// From now on it waits for the run of an equal request: until the time at which it runs itself.
+    pub(crate) fn follow(&mut self, follower: Follower, now: Instant) {
+        self.times.taken = now;
+        self.follows = Some(Box::new(Follows { follower, since: now, until: patience(now, self.deadline) }));
+    }
+
+    /// It waits no longer; what it waited for, if it did.
+    pub(crate) fn end_follow(&mut self, now: Instant) -> Option<Follower> {
+        let Follows { follower, since, until } = *self.follows.take()?;
+        self.times.blocked += until.min(now).saturating_duration_since(since);
+        Some(follower)
+    }
+
     /// It was stale, and is to run again if it may.
     pub(crate) const fn may_run_again(&mut self) -> bool {
         self.stale = self.stale.saturating_add(1);
@@ -132,6 +159,7 @@ impl Invocation {
             joins: None,
             tells: None,
             stale: 0,
+            follows: None,
         })
     }
 

@@ -9,7 +9,8 @@ use crate::host::RequestHead;
 use crate::kv::{Commit, KvError, Outcome, Space};
 
 use super::key::Key;
-use super::{Asked, Entry, Event, Memo, Now, lock};
+use super::state::lock;
+use super::{Asked, Entry, Event, Memo, Now};
 
 /// An entry for a request that the store has not confirmed.
 #[derive(Debug)]
@@ -30,40 +31,17 @@ pub enum Checked {
     Unknown,
 }
 
-impl Entry {
-    /// Whether each function that its run has called is the same now.
-    pub(super) fn has_callees_of(&self, now: Now<'_>) -> bool {
-        self.callees.iter().all(|(name, version)| (now.version)(name) == Some(*version))
-    }
-
-    /// Whether what the run of an entry that [takes no time](Entry::takes_time) has read is what the store has at this moment; none where that cannot be said.
-    pub(super) fn is_current(&self, space: Option<&Space>) -> Option<bool> {
-        if !self.depends() {
-            return Some(true);
-        }
-        let Some(Space::Embedded(space)) = space else { return None };
-        match space.check(&self.store) {
-            Ok(Outcome::Committed { .. }) => Some(true),
-            Ok(Outcome::Conflict { .. }) => Some(false),
-            Err(_) => None,
-        }
-    }
-
-    /// Whether its answer depends on the store.
-    pub(super) const fn depends(&self) -> bool {
-        !(self.store.expected.is_empty() && self.store.listed.is_empty())
-    }
-
-    /// Whether its answer comes with changes of the store.
-    #[must_use]
-    pub const fn changes(&self) -> bool {
-        !self.store.changes.is_empty()
-    }
-
-    /// Whether the store confirms it by a commit that takes its time.
-    pub(super) const fn takes_time(&self, space: Option<&Space>) -> bool {
-        self.changes() || (self.depends() && matches!(space, Some(Space::Redis(_))))
-    }
+/// Whether an entry may answer a request now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It may.
+    Holds,
+    /// The store decides, by a commit that takes its time.
+    Asks,
+    /// What it rests on is not there any more.
+    Stale,
+    /// The store says nothing now.
+    Unknown,
 }
 
 impl Check {
@@ -96,13 +74,13 @@ impl Memo {
         match outcome {
             Some(Ok(Outcome::Committed { .. })) => {
                 note(if changes { Event::Replayed } else { Event::Hit });
-                lock(&self.seen).answered += 1;
+                self.has_answered();
                 return Checked::Hit(entry);
             }
             Some(Err(KvError::Unknown(_))) | None if changes => return Checked::Unknown,
             // Nothing was changed: a run finds out why, and fails as it would have.
-            Some(Ok(Outcome::Conflict { .. })) => self.forget(&key, &entry),
-            Some(Err(_)) if changes => self.forget(&key, &entry),
+            Some(Ok(Outcome::Conflict { .. })) => lock(&self.state).forget(&key, &entry),
+            Some(Err(_)) if changes => lock(&self.state).forget(&key, &entry),
             // The store says nothing now; it may later.
             Some(Err(_)) | None => {}
         }
@@ -111,11 +89,25 @@ impl Memo {
         Checked::Run(asked)
     }
 
-    /// Drops an entry that does not hold any more, unless another has taken its place.
-    pub(super) fn forget(&self, key: &Key, entry: &Arc<Entry>) {
-        let table = &mut lock(&self.state).table;
-        if table.get(key).is_some_and(|there| Arc::ptr_eq(&there, entry)) {
-            table.remove(key);
+    /// Whether an entry may answer a request that finds this.
+    pub(super) fn standing(&self, entry: &Entry, now: Now<'_>) -> Standing {
+        if !entry.callees.iter().all(|(name, version)| (now.version)(name) == Some(*version)) {
+            return Standing::Stale;
+        }
+        if entry.changes() {
+            return Standing::Asks;
+        }
+        if !entry.depends() {
+            return Standing::Holds;
+        }
+        match now.space {
+            Some(Space::Embedded(space)) => match space.check(&entry.store) {
+                Ok(Outcome::Committed { .. }) => Standing::Holds,
+                Ok(Outcome::Conflict { .. }) => Standing::Stale,
+                Err(_) => Standing::Unknown,
+            },
+            Some(Space::Redis(_)) => Standing::Asks,
+            None => Standing::Unknown,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //!   worker --Asked--> Memo::look --entry, `check` of the versions that it read--> reply with `Cache-Status: sledge; hit`
 //!                         | miss             a request, or a commit          | stale
+//!                         |--> an equal one runs: it waits for that (`flight`) ---> reply with `Cache-Status: sledge; fwd=miss; collapsed`
 //!                         '--> the invocation runs, watched --EffectTrace--> Memo::learn
 //! ```
 //!
@@ -15,44 +16,46 @@
 //! * What a run has changed of the store is changed again, by one commit that expects what it has read ([`check`]): the answer leaves after that, or the request runs.
 //! * Nothing of a request but a keyed hash is kept, with a key that this process alone has.
 //!
-//! [`table`] is the entries and their bounds, [`seen`] what an operator is told about the runs.
+//! [`table`] is the entries and their bounds, [`flight`] equal requests at the same time, [`seen`] what an operator is told about the runs.
 
 pub mod callees;
 pub mod check;
+pub mod entry;
+pub mod flight;
 pub mod key;
+pub mod room;
 pub mod rule;
 pub mod seen;
+pub(crate) mod state;
 pub mod table;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, Weak};
 
-use bytes::Bytes;
-use hyper::header::{HeaderName, HeaderValue};
+use sledge_sandbox::Budget;
 
 use crate::health::{Health, Subject};
 use crate::host::{Body, EffectTrace, RequestHead};
-use crate::kv::{Commit, Space};
+use crate::kv::Space;
 use crate::reply::{Content, ReplyHead};
 
-use self::callees::Version;
-use self::check::Check;
+use self::check::{Check, Standing};
+use self::flight::Arrival;
+use self::flight::handles::{Follower, Lead};
+use self::flight::trust::Trust;
 use self::key::{Asker, Digest, Key, Vary};
 use self::rule::{Basis, Ended, Why};
 use self::seen::{Explained, Seen};
-use self::table::{Admitted, Table};
+use self::state::{State, lock};
+use self::table::Admitted;
 
-/// RFC 9211: how a cache has handled a request.
-const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+pub use self::entry::{Entry, How};
+
 /// One answer of so many is compared with a run, where the developer says that the function is pure.
 pub const COMPARED: u64 = 64;
-/// Parts of an entry that are not its reply, about.
-const ENTRY_BYTES: usize = 256;
-/// Bytes of a version of a callee beside its name, about.
-const CALLEE_BYTES: usize = 48;
 
 /// What a function's operator wants of the table.
 #[derive(Clone, Debug)]
@@ -76,6 +79,8 @@ pub struct Of {
     pub version: u64,
     /// Where it is said that it was switched off.
     pub health: Option<Arc<Health>>,
+    /// What its table shares with all else that the server keeps.
+    pub budget: Option<Arc<Budget>>,
 }
 
 /// What one version of a function has answered, and what its runs did.
@@ -85,32 +90,14 @@ pub struct Memo {
     asker: Asker,
     state: Mutex<State>,
     seen: Mutex<Seen>,
-    /// Answers that were given, for every 64th to be compared.
+    /// Whether requests wait for equal ones.
+    trust: Trust,
+    /// Requests that were answered without a run.
+    answered: AtomicU64,
+    /// Answers of what is said to be pure, for every 64th to be compared.
     answers: AtomicU64,
     /// Whether an answer was wrong: then there are no more.
     is_off: AtomicBool,
-}
-
-#[derive(Debug)]
-struct State {
-    /// What requests are told apart by.
-    vary: Arc<Vary>,
-    table: Table<Arc<Entry>>,
-}
-
-/// A remembered reply.
-#[derive(Debug)]
-pub struct Entry {
-    /// What it says about itself, with `Cache-Status`.
-    pub head: ReplyHead,
-    /// Its body.
-    pub body: Bytes,
-    /// What the run read of the store, versions of keys and of sets of keys; and what it changed there.
-    pub store: Commit,
-    /// The versions of the functions that it called.
-    pub callees: Box<[Version]>,
-    /// Of status, head and body, before anything was added.
-    digest: Digest,
 }
 
 /// A request that was looked for.
@@ -121,6 +108,8 @@ pub struct Asked {
     head: Option<Box<RequestHead>>,
     /// What its run is compared with.
     expected: Option<Arc<Entry>>,
+    /// Equal requests wait for its run.
+    lead: Option<Lead>,
 }
 
 /// What a request finds besides itself.
@@ -137,8 +126,12 @@ pub struct Now<'a> {
 pub enum Look {
     /// This answers it.
     Hit(Arc<Entry>),
+    /// This, which the run has left that it waited for.
+    Collapsed(Arc<Entry>),
     /// This may answer it: the store decides.
     Check(Box<Check>),
+    /// It waits for the run of an equal request.
+    Wait(Follower),
     /// It runs, and is remembered.
     Run(Box<Asked>),
     /// It runs, unwatched.
@@ -152,6 +145,8 @@ pub enum Event {
     Hit,
     /// The same, and what its run has changed of the store was changed again.
     Replayed,
+    /// The run of an equal request has answered it.
+    Collapsed,
     /// There was no entry for it.
     Miss,
     /// There was one, and what that had read of the store was changed.
@@ -175,96 +170,141 @@ impl fmt::Debug for Memo {
 impl Memo {
     /// An empty one.
     #[must_use]
-    pub fn new(of: Of, settings: Settings) -> Memo {
+    pub fn new(of: Of, settings: Settings) -> Arc<Memo> {
         let vary = Arc::new(Vary::new(settings.whole_head));
-        let state = State { vary, table: Table::new(settings.bytes_max) };
-        Memo {
+        let state = State::new(vary, settings.bytes_max, of.budget.clone());
+        let memo = Arc::new(Memo {
             of,
             settings,
             asker: Asker::random(),
             state: Mutex::new(state),
             seen: Mutex::default(),
+            trust: Trust::default(),
+            answered: AtomicU64::new(0),
             answers: AtomicU64::new(0),
             is_off: AtomicBool::new(false),
+        });
+        if let Some(budget) = &memo.of.budget {
+            let owner: Weak<Memo> = Arc::downgrade(&memo);
+            budget.lend(owner);
         }
+        memo
     }
 
-    /// Looks for an answer to a request. `note` learns what became of it.
-    pub fn look(&self, body: &Body, head: Option<&RequestHead>, now: Now<'_>, mut note: impl FnMut(Event)) -> Look {
+    /// Looks for an answer to a request. `may_wait`: whether it may wait for the run of an equal one; `note` learns what became of it.
+    pub fn look(
+        self: &Arc<Memo>,
+        body: &Body,
+        head: Option<&RequestHead>,
+        now: Now<'_>,
+        may_wait: bool,
+        mut note: impl FnMut(Event),
+    ) -> Look {
         // What has not come cannot be compared, and what comes behind a body is in no key.
         if !body.is_complete() {
             return Look::Bypass;
         }
         let body = self.asker.body(body);
-        let mut asked = Box::new(Asked { body, head: None, expected: None });
-        match self.gives_answers().then(|| self.find(&asked, head)).flatten() {
-            None => note(Event::Miss),
-            Some((key, entry)) if !entry.has_callees_of(now) => {
-                self.forget(&key, &entry);
-                note(Event::Stale);
-            }
-            Some((key, entry)) if entry.takes_time(now.space) => {
-                if !self.is_compared() {
-                    return Look::Check(Box::new(Check { asked, key, entry }));
-                }
-                note(Event::Compared);
-                asked.expected = Some(entry);
-            }
-            Some((key, entry)) => match entry.is_current(now.space) {
-                Some(true) if self.is_compared() => {
+        let mut asked = Box::new(Asked { body, head: None, expected: None, lead: None });
+        if !self.gives_answers() {
+            note(Event::Miss);
+            asked.head = head.cloned().map(Box::new);
+            return Look::Run(asked);
+        }
+        let vary = Arc::clone(&lock(&self.state).vary);
+        let key = self.asker.key(&vary, body, head);
+        let found = {
+            let mut state = lock(&self.state);
+            state.table.get(&key).ok_or_else(|| self.arrives(&mut state, key, may_wait))
+        };
+        let arrival = match found {
+            Ok(entry) => match self.standing(&entry, now) {
+                Standing::Holds | Standing::Asks if self.is_compared() => {
                     note(Event::Compared);
                     asked.expected = Some(entry);
+                    Arrival::Runs
                 }
-                Some(true) => {
+                Standing::Holds => {
                     note(Event::Hit);
-                    lock(&self.seen).answered += 1;
+                    self.has_answered();
                     return Look::Hit(entry);
                 }
-                Some(false) => {
-                    self.forget(&key, &entry);
+                Standing::Asks => return Look::Check(Box::new(Check { asked, key, entry })),
+                Standing::Stale => {
                     note(Event::Stale);
+                    let mut state = lock(&self.state);
+                    state.forget(&key, &entry);
+                    self.arrives(&mut state, key, may_wait)
                 }
                 // The store says nothing now; it may later.
-                None => note(Event::Stale),
+                Standing::Unknown => {
+                    note(Event::Stale);
+                    Arrival::Runs
+                }
             },
-        }
+            Err(arrival) => {
+                if !matches!(arrival, Arrival::Follows(_)) {
+                    note(Event::Miss);
+                }
+                arrival
+            }
+        };
         asked.head = head.cloned().map(Box::new);
-        Look::Run(asked)
+        match arrival {
+            Arrival::Runs => Look::Run(asked),
+            Arrival::Leads(id) => {
+                asked.lead = Some(Lead::new(self, id, &vary));
+                Look::Run(asked)
+            }
+            Arrival::Follows(ticket) => Look::Wait(Follower::new(self, ticket, (key, vary), asked)),
+        }
     }
 
-    /// Learns what a request's run did and wrote. `note` learns what becomes of it.
-    pub fn learn(&self, asked: &Asked, trace: &EffectTrace, ended: &Ended<'_>, mut note: impl FnMut(Event)) {
+    /// Learns what a request's run did and wrote. `note` learns what becomes of it. Gives what answers requests that wait for the run: to be [given](Asked::land) to them.
+    pub fn learn(
+        &self,
+        asked: &mut Asked,
+        trace: &EffectTrace,
+        ended: &Ended<'_>,
+        mut note: impl FnMut(Event),
+    ) -> Option<Arc<Entry>> {
         let judged = rule::judge(trace, ended, self.settings.pure);
         lock(&self.seen).ran(trace, judged.as_ref().err().copied());
-        let basis = match judged {
-            Ok(basis) => basis,
-            Err(why) => return note(Event::Refused(why)),
+        let (basis, content) = match (judged, ended.content) {
+            (Ok(basis), Some(content)) => (basis, content),
+            (Err(why), _) => {
+                self.refused(why, ended, note);
+                return None;
+            }
+            (Ok(_), None) => return None,
         };
-        let Some(content) = ended.content else { return };
         let digest = self.asker.reply(ended.head, content);
         if let Some(expected) = &asked.expected {
             // Where the store was changed meanwhile the two had not the same to go by.
-            let Basis { store, callees } = &basis;
-            let read_the_same = expected.store.expected == store.expected && expected.store.listed == store.listed;
-            let had_the_same = read_the_same && *expected.callees == **callees;
-            if had_the_same && (expected.digest != digest || expected.store.changes != store.changes) {
+            if expected.rests_on(&basis) && (expected.digest != digest || expected.store.changes != basis.store.changes) {
                 self.switch_off();
             }
-            return;
+            return None;
         }
         if !self.gives_answers() {
-            return;
+            return None;
         }
-        match self.remember(asked, trace, ended.head, content, (basis, digest)) {
-            Ok(Admitted::Later) => {}
-            Ok(Admitted::Now { evicted }) => {
-                note(Event::Stored);
-                if evicted > 0 {
-                    note(Event::Evicted(evicted));
-                }
+        // What a run has changed, each of those that equal it changes for itself: it need not wait.
+        self.trust.ran(basis.store.changes.is_empty());
+        let (entry, admitted) = match self.remember(asked, trace, ended.head, content, (basis, digest)) {
+            Ok(remembered) => remembered,
+            Err(why) => {
+                self.refused(why, ended, note);
+                return None;
             }
-            Err(why) => note(Event::Refused(why)),
+        };
+        if let Admitted::Now { evicted } = admitted {
+            note(Event::Stored);
+            if evicted > 0 {
+                note(Event::Evicted(evicted));
+            }
         }
+        entry
     }
 
     /// What an operator is told.
@@ -277,6 +317,7 @@ impl Memo {
         (explained.entries, explained.bytes, explained.bytes_max) = (entries, bytes, self.settings.bytes_max);
         explained.memo = if self.settings.answers { "auto" } else { "observe" };
         (explained.pure, explained.is_off) = (self.settings.pure, self.is_off.load(Ordering::Relaxed));
+        explained.answered = self.answered.load(Ordering::Relaxed);
         explained
     }
 
@@ -288,7 +329,9 @@ impl Memo {
 
     /// Drops all entries: its version is served no longer.
     pub fn clear(&self) {
-        lock(&self.state).table.clear();
+        let mut state = lock(&self.state);
+        state.table.clear();
+        state.fit();
     }
 
     /// Whether the developer says that clock, random numbers and the log do not count.
@@ -302,48 +345,67 @@ impl Memo {
         self.settings.answers && !self.is_off.load(Ordering::Relaxed)
     }
 
+    /// Whether this answer is one that is compared with a run.
     fn is_compared(&self) -> bool {
         self.settings.pure && self.answers.fetch_add(1, Ordering::Relaxed) % COMPARED == COMPARED - 1
     }
 
-    fn find(&self, asked: &Asked, head: Option<&RequestHead>) -> Option<(Key, Arc<Entry>)> {
-        let vary = Arc::clone(&lock(&self.state).vary);
-        let key = self.asker.key(&vary, asked.body, head);
-        let entry = lock(&self.state).table.get(&key)?;
-        Some((key, entry))
+    /// One more request was answered without a run.
+    fn has_answered(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether requests wait for equal ones now.
+    fn may_wait(&self) -> bool {
+        self.trust.is_given() && self.gives_answers()
+    }
+
+    fn arrives(&self, state: &mut State, key: Key, may_follow: bool) -> Arrival {
+        if self.may_wait() { state.flights.arrive(key, may_follow) } else { Arrival::Runs }
+    }
+
+    fn refused(&self, why: Why, ended: &Ended<'_>, mut note: impl FnMut(Event)) {
+        note(Event::Refused(why));
+        // That a client has gone says nothing about the function.
+        if !ended.is_cancelled {
+            self.trust.ran(false);
+        }
+    }
+
+    /// Keeps an answer, or notes that there was one. Gives it where requests wait for it.
     fn remember(
         &self,
-        asked: &Asked,
+        asked: &mut Asked,
         trace: &EffectTrace,
         head: Option<&ReplyHead>,
         content: &Content,
-        (Basis { store, callees }, digest): (Basis, Digest),
-    ) -> Result<Admitted, Why> {
+        (basis, digest): (Basis, Digest),
+    ) -> Result<(Option<Arc<Entry>>, Admitted), Why> {
         let mut state = lock(&self.state);
         if let Some(wider) = state.vary.wider(&trace.head)? {
             // The keys of all entries lack what this run has read.
             state.table.clear();
             state.vary = Arc::new(wider);
+            self.trust.widened();
         }
         let key = self.asker.key(&state.vary, asked.body, asked.head.as_deref());
-        let bytes = ENTRY_BYTES
-            + size(content)
-            + store.bytes()
-            + callees.iter().map(|(name, _)| CALLEE_BYTES + name.len()).sum::<usize>()
-            + head.map_or(0, head_bytes);
+        let bytes = entry::bytes(head, content, &basis);
         if bytes > state.table.entry_bytes_max() {
             return Err(Why::Large);
         }
-        let said = if store.changes.is_empty() { "sledge; hit" } else { "sledge; hit; detail=replayed" };
-        let entry = || {
-            let mut head = head.cloned().unwrap_or_default();
-            // One that has no room for it says nothing.
-            let _ = head.headers.put(CACHE_STATUS, HeaderValue::from_static(said), true);
-            Arc::new(Entry { head, body: copied(content), store, callees: callees.into(), digest })
-        };
-        Ok(state.table.admit(key, bytes, entry))
+        let make = || Arc::new(Entry::new(head, content, basis, digest));
+        let is_followed = asked.lead.as_mut().is_some_and(|lead| lead.close(&mut state.flights));
+        // Requests that wait may differ in what they do not know to be read.
+        let waited_for = is_followed && matches!(asked.lead.as_ref().map(|lead| lead.vary.wider(&trace.head)), Some(Ok(None)));
+        if !waited_for {
+            let admitted = state.table.admit(key, bytes, make);
+            return Ok((None, state.fitted(admitted)));
+        }
+        let entry = make();
+        // Its key has come more than once.
+        state.table.expect(key);
+        let admitted = state.table.admit(key, bytes, || Arc::clone(&entry));
+        Ok((Some(entry), state.fitted(admitted)))
     }
 
     fn switch_off(&self) {
@@ -351,7 +413,7 @@ impl Memo {
             return;
         }
         self.clear();
-        let Of { function, version, health } = &self.of;
+        let Of { function, version, health, .. } = &self.of;
         let reason = "`pure = true` does not hold: a run answered otherwise than an equal request before, so its version is no longer answered from the table; leave `pure` out, or find what \
                       the reply depends on";
         tracing::error!(function, version, reason, "answers from the table are off");
@@ -367,30 +429,4 @@ impl Drop for Memo {
             health.clear(&Subject::Answers(self.of.function.clone(), self.of.version));
         }
     }
-}
-
-fn size(content: &Content) -> usize {
-    match content {
-        Content::Whole(bytes) => bytes.len(),
-        Content::Pieces(pieces) => pieces.0.iter().map(Bytes::len).sum(),
-        Content::Stream(_) => 0,
-    }
-}
-
-/// A copy: what a reply is written to is used again.
-fn copied(content: &Content) -> Bytes {
-    match content {
-        Content::Whole(bytes) => Bytes::copy_from_slice(bytes),
-        Content::Pieces(pieces) => pieces.join(),
-        Content::Stream(_) => Bytes::new(),
-    }
-}
-
-fn head_bytes(head: &ReplyHead) -> usize {
-    head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 2 * size_of::<Bytes>()).sum()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is done under these locks cannot be half done, but by a bug; what is looked up then is still compared.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

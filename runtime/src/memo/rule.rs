@@ -131,6 +131,8 @@ pub struct Ended<'a> {
     /// # Errors
     /// Why it cannot be repeated on their account.
     pub called: Result<&'a [Part], Why>,
+    /// Whether it was ended since its client had gone.
+    pub is_cancelled: bool,
 }
 
 /// What an answer rests on.
@@ -176,6 +178,17 @@ const fn rule(effect: Effect, pure: bool, is_transaction: bool) -> Option<Why> {
     }
 }
 
+/// Why a run cannot be remembered, whatever it does from now on, or may change something.
+#[must_use]
+pub fn refused(trace: &EffectTrace, pure: bool) -> Option<Why> {
+    why(trace.effects, pure, false)
+}
+
+fn why(effects: Effects, pure: bool, is_transaction: bool) -> Option<Why> {
+    let done = Effect::ALL.into_iter().filter(|effect| effects.contains(*effect));
+    done.into_iter().find_map(|effect| rule(effect, pure, is_transaction))
+}
+
 /// What a run depended on, and what it changed of the store.
 ///
 /// Versions that a transaction has for its own writes are in none of that. They are counted from one in each transaction, so that a run of an equal request is told the same.
@@ -184,9 +197,7 @@ const fn rule(effect: Effect, pure: bool, is_transaction: bool) -> Option<Why> {
 /// When it cannot be remembered.
 pub fn judge(trace: &EffectTrace, ended: &Ended<'_>, pure: bool) -> Result<Basis, Why> {
     let parts = ended.called?;
-    let effects = effects(trace, parts);
-    let done = Effect::ALL.into_iter().filter(|effect| effects.contains(*effect));
-    if let Some(why) = done.into_iter().find_map(|effect| rule(effect, pure, trace.transaction.is_some())) {
+    if let Some(why) = why(effects(trace, parts), pure, trace.transaction.is_some()) {
         return Err(why);
     }
     ended_in_order(trace, ended)?;
@@ -293,7 +304,14 @@ mod tests {
     }
 
     fn well(content: &Content) -> Ended<'_> {
-        Ended { content: Some(content), head: None, has_trailers: false, was_refused_memory: false, called: Ok(&[]) }
+        Ended {
+            content: Some(content),
+            head: None,
+            has_trailers: false,
+            was_refused_memory: false,
+            called: Ok(&[]),
+            is_cancelled: false,
+        }
     }
 
     fn doing(effects: &[Effect]) -> EffectTrace {

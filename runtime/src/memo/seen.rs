@@ -15,8 +15,6 @@ const NAMES_MAX: usize = 64;
 /// What runs did so far.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Requests that were answered without a run.
-    pub answered: u64,
     runs: u64,
     repeatable: u64,
     refused: [u64; Why::ALL.len()],
@@ -49,7 +47,7 @@ pub struct Explained {
     pub runs: u64,
     /// Those of them that depended on nothing else than their request and the store.
     pub repeatable: u64,
-    /// Requests that were answered from the table.
+    /// Requests that were answered without a run: from the table, or by the run of an equal one.
     pub answered: u64,
     /// Why the others were not repeatable: code, number of runs, and meaning.
     pub refused: Vec<Refused>,
@@ -130,7 +128,7 @@ impl Seen {
             is_off: false,
             runs: self.runs,
             repeatable: self.repeatable,
-            answered: self.answered,
+            answered: 0,
             refused: refused.collect(),
             effects: self.effects.iter().map(|effect| format!("{effect:?}").to_lowercase()).collect(),
             head: self.head.clone(),

@@ -121,11 +121,28 @@ impl<E: Clone> Table<E> {
         Admitted::Now { evicted }
     }
 
+    /// A key has come for the second time: its entry is kept at once.
+    pub fn expect(&mut self, key: Key) {
+        if !self.seen.contains_key(&key) && !self.entries.contains_key(&key) {
+            self.note(key);
+        }
+    }
+
     /// Drops the entry of a key; the next one is kept at once.
     pub fn remove(&mut self, key: &Key) {
         if self.drop_entry(key) {
             self.note(*key);
         }
+    }
+
+    /// Drops the entry that was not used for longest, or else the keys that were seen. Whether that was an entry; none where there is nothing.
+    pub fn evict(&mut self) -> Option<bool> {
+        if let Some((_, oldest)) = self.used.pop_first() {
+            return Some(self.drop_entry(&oldest));
+        }
+        let had_seen = !self.seen_order.is_empty();
+        (self.seen, self.seen_order) = (HashMap::new(), VecDeque::new());
+        had_seen.then_some(false)
     }
 
     /// Drops all.

@@ -73,7 +73,7 @@ pub struct MemoCounts<N> {
 }
 
 /// What can happen to an entry of a table.
-pub const MEMO_EVENTS: [&str; 7] = ["hit", "miss", "stale", "compared", "stored", "evicted", "replayed"];
+pub const MEMO_EVENTS: [&str; 8] = ["hit", "miss", "stale", "compared", "stored", "evicted", "replayed", "collapsed"];
 
 /// What one thread counted of all functions together.
 #[derive(Debug, Default)]
@@ -174,6 +174,7 @@ impl Counters {
             Event::Stored => (4, 1),
             Event::Evicted(count) => (5, count),
             Event::Replayed => (6, 1),
+            Event::Collapsed => (7, 1),
             Event::Refused(why) => return counts.refused[why as usize].add(1),
         };
         counts.events[index].add(count);

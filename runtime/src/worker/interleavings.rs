@@ -144,6 +144,25 @@ pub const TABLE: &[Row] = &[
         "runs, as one that has arrived",
         "what_a_run_has_written_is_written_again_with_its_answer",
     ),
+    row(
+        "waits for the run of an equal request",
+        "that is over",
+        "answered with what it wrote",
+        "equal_requests_at_the_same_time_are_one_run_and_others_are_not",
+    ),
+    row(
+        "waits for the run of an equal request",
+        "that traps or is killed",
+        "runs",
+        "where_the_client_of_a_run_goes_or_it_traps_those_that_waited_run",
+    ),
+    row("waits for the run of an equal request", "half of its time is over", "runs", "requests_wait_for_half_of_their_time"),
+    row(
+        "waits for the run of an equal request",
+        "client gone",
+        "its place is given to another",
+        "a_client_that_waits_and_goes_makes_room",
+    ),
     row("waits for a function that it called", "deadline, kill", "both end", "a_callee_ends_with_its_caller"),
     row("over, being reset", "tick", "noted", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
     row(

@@ -289,13 +289,15 @@ impl Intake for &mut Worker {
     }
 }
 
-/// What begins.
+/// What an invocation does that was taken.
 enum Begun {
-    /// It has its sandbox.
-    Started(Box<Started>),
+    /// It has a sandbox.
+    Runs(Box<Started>),
     /// The store decides whether it is answered without one.
-    Checking(Box<Checking>),
-    /// It is over.
+    Checks(Box<Checking>),
+    /// It waits for the run of an equal request.
+    Follows(Box<Invocation>),
+    /// It is answered, or not wanted any more.
     Over,
 }
 
@@ -384,8 +386,9 @@ impl Worker {
     /// Takes an invocation and runs its first quantum.
     fn begin(&mut self, id: TaskId, invocation: Box<Invocation>, taken: Instant) -> Event<Work> {
         match self.start(invocation, taken) {
-            Begun::Started(started) => self.run(id, started, taken, false),
-            Begun::Checking(checking) => self.check(id, checking, taken),
+            Begun::Runs(started) => self.run(id, started, taken, false),
+            Begun::Checks(checking) => self.check(id, checking, taken),
+            Begun::Follows(invocation) => self.follow(id, invocation),
             Begun::Over => Event::Dropped,
         }
     }
@@ -399,15 +402,19 @@ impl Worker {
         }
         let mut asked = None;
         let may_answer = function.memo.is_some() && invocation.deadline > taken;
-        invocation.times.taken = taken;
+        // One that has waited for the run of an equal request was taken before.
+        if invocation.follows.is_none() {
+            invocation.times.taken = taken;
+        }
         if may_answer {
             match self.recall(invocation, taken) {
                 Recalled::Runs(back, to_run) => (invocation, asked) = (back, to_run),
-                Recalled::Checks(checking) => return Begun::Checking(checking),
+                Recalled::Checks(checking) => return Begun::Checks(checking),
+                Recalled::Follows(invocation) => return Begun::Follows(invocation),
                 Recalled::Over => return Begun::Over,
             }
         }
-        self.give_sandbox(invocation, asked, taken).map_or(Begun::Over, Begun::Started)
+        self.give_sandbox(invocation, asked, taken).map_or(Begun::Over, Begun::Runs)
     }
 
     /// Gives an invocation its sandbox; none where it is over. `asked`: what its run is remembered under.
@@ -567,15 +574,16 @@ impl Worker {
         let may_keep = function.instance != Instance::Call && result.is_ok() && !retired && driver.is_reusable(&function.program);
         let ran = Ran::of(&mut started, trailers.is_some());
         let (invocation, remains, calls_as) = started.finish();
-        if let Some(ran) = ran {
-            self.remember(&invocation, &ran, &remains, result.is_ok());
-        }
+        let landing = ran.and_then(|ran| self.remember(&invocation, ran, &remains, result.as_ref().err()));
         // Before the reply goes, since the next call may come from another thread at once.
         let sandbox = if may_keep { invocation.keep_instance(remains.sandbox) } else { Some(remains.sandbox) };
         let Invocation { function, reply, admission, identity, .. } = *invocation;
         let result = result.map(|()| remains.reply);
         let ran = times.since_taken(end);
         self.answer_with(reply.send(Reply { result, head: remains.head, trailers, queued, ran, record }));
+        if let Some(landing) = landing {
+            landing.land(&function);
+        }
         self.put_back();
         self.finished.extend(sandbox.filter(|_| !retired).map(|sandbox| (sandbox, function)));
         // With the outermost one all that its callees have left is over.
@@ -592,7 +600,12 @@ impl Worker {
 
     /// What it runs now goes on later: its reply comes then.
     fn answer_later(&mut self, started: &mut Started) {
-        let invocation = &mut *started.invocation;
+        let Started { invocation, driver, asked, .. } = started;
+        if let Some(asked) = asked
+            && let Some(watch) = driver.context().watch()
+        {
+            asked.goes_on(&watch.trace);
+        }
         let later = invocation.reply.make_way(invocation.deadline);
         self.answer_with(later);
     }
@@ -685,7 +698,8 @@ impl Worker {
             let is_ready = match self.scheduler.task_mut(id) {
                 Some(Work::Started(started)) => self.waits.poll(&mut **started, id, now),
                 Some(Work::Checking(checking)) => self.waits.poll(&mut **checking, id, now),
-                Some(Work::Job(_)) | None => false,
+                Some(Work::Job(invocation)) => self.waits.poll_follower(invocation, id),
+                None => false,
             };
             if is_ready {
                 self.scheduler.step(Event::Ready(id), now);

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::host::CallFailure;
 use crate::invoke::function::Function;
 use crate::invoke::{Invocation, Times};
+use crate::memo::How;
 use crate::outcome::Failure;
 use crate::reply::Record;
 use crate::telemetry::{Kind, Span, Trace};
@@ -59,9 +60,12 @@ impl<'a> Over<'a> {
     }
 
     /// The same of one that was answered without a run, after a worker had taken it.
-    pub(super) fn tell_answered(&self, trace: &Trace, taken: Instant) {
+    pub(super) fn tell_answered(&self, trace: &Trace, taken: Instant, how: How) {
         if trace.is_wanted() {
             trace.part("queue", [self.arrived, taken], |_| {});
+            if how == How::Collapsed {
+                trace.part("collapsed", [taken, self.end], |_| {});
+            }
             self.tell_call(trace);
         }
     }

@@ -1,4 +1,4 @@
-//! What the blocked invocations of one worker wait for: host calls that pend, a store that confirms an answer, and clients that may go.
+//! What the blocked tasks of one worker wait for: host calls that pend, a store that confirms an answer, runs of equal requests, and clients that may go.
 //!
 //! Each blocked task has a waker of its own, which any thread may call: it notes the task's number and wakes the worker, which polls in its
 //! next turn what was noted. A waker outlives the wait that it was made for, so that a task may be polled in vain, also a later one with the
@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use crate::host::Pending;
-use crate::invoke::Dispatcher;
 use crate::invoke::work::{Blocks, Wait};
+use crate::invoke::{Dispatcher, Invocation};
 use crate::schedule::wakeups::Noted;
 use crate::schedule::{TaskId, Wakeups};
 
@@ -75,15 +75,27 @@ impl Waits {
         until: Option<Instant>,
         pending: Option<Pending>,
     ) -> bool {
+        self.place(id).pending = pending;
+        *blocked.wait() = Some(Wait { since: now, until });
+        !self.poll(blocked, id, now)
+    }
+
+    /// The place of a task.
+    fn place(&mut self, id: TaskId) -> &mut Place {
         while self.places.len() <= id.0 as usize {
             let id = TaskId(self.places.len() as u32);
             let wakeup = Arc::new(Wakeup { id, noted: Noted::default(), woken: Arc::clone(&self.woken) });
             let waker = Waker::from(Arc::clone(&wakeup));
             self.places.push(Place { wakeup, waker, pending: None });
         }
-        self.places[id.0 as usize].pending = pending;
-        *blocked.wait() = Some(Wait { since: now, until });
-        !self.poll(blocked, id, now)
+        &mut self.places[id.0 as usize]
+    }
+
+    /// Looks whether a task may go on that has no sandbox and waits for the run of an equal request: that is over, or its client has gone.
+    pub(crate) fn poll_follower(&mut self, invocation: &mut Invocation, id: TaskId) -> bool {
+        let Some(follows) = &invocation.follows else { return false };
+        let context = &mut Context::from_waker(&self.place(id).waker);
+        invocation.reply.poll_closed(context).is_ready() || follows.follower.poll(context).is_ready()
     }
 
     /// Looks whether a task may go on: what it waited for is done, or it is to be ended, since its client has gone. Then it waits no more.

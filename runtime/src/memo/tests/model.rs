@@ -37,7 +37,7 @@ struct Callee {
 /// A version of the function that is asked.
 #[derive(Debug)]
 struct Version {
-    memo: Memo,
+    memo: Arc<Memo>,
     is_transaction: bool,
     ops: Vec<Op>,
     length: usize,
@@ -115,7 +115,7 @@ impl Version {
             false => reads[random.usize(..reads.len())],
         };
         let ops = (0..random.usize(1..=4)).map(|_| op(random)).collect();
-        let of = Of { function: "f".to_owned(), version: 1, health: None };
+        let of = Of { function: "f".to_owned(), version: 1, health: None, budget: None };
         let memo = Memo::new(of, Settings { answers: true, pure: false, bytes_max: 1 << 20, whole_head: false });
         Version { memo, is_transaction, ops, length: random.usize(1..=4) }
     }
@@ -274,7 +274,7 @@ impl Model {
         let of_callee = |name: &str| (name == "g").then_some(callee.version);
         let now = Now { space: Some(self.elsewhere.as_ref().unwrap_or(&self.world.space)), version: &of_callee };
         let mut is_stale = false;
-        match version.memo.look(&super::body(&[body]), None, now, |event| is_stale |= event == Event::Stale) {
+        match version.memo.look(&super::body(&[body]), None, now, false, |event| is_stale |= event == Event::Stale) {
             Look::Hit(entry) => {
                 let (text, changes) = version.whole(self, body, callee);
                 assert_eq!((String::from_utf8_lossy(&entry.body), changes), (text.into(), Vec::new()), "{version:?}");
@@ -288,7 +288,7 @@ impl Model {
                 let run = version.begin(&self.isolation);
                 self.runs.push(Runs { version, asked, body, run });
             }
-            Look::Bypass => panic!("its body is whole"),
+            Look::Collapsed(_) | Look::Wait(_) | Look::Bypass => panic!("its body is whole, and it may not wait"),
         }
         self.counts.stale += u64::from(is_stale);
     }
@@ -394,14 +394,14 @@ fn what_is_made_again_happens_once_for_each_answer_also_where_threads_write() {
     const THREADS: usize = 3;
     const REQUESTS: usize = 200;
     let world = World::new();
-    let of = Of { function: "f".to_owned(), version: 1, health: None };
+    let of = Of { function: "f".to_owned(), version: 1, health: None, budget: None };
     let memo = Memo::new(of, Settings { answers: true, pure: false, bytes_max: 1 << 20, whole_head: false });
     let isolation = Isolation { contention: Arc::default(), outside: Outside::Refused };
     let Space::Embedded(space) = &world.space else { unreachable!() };
     let (replayed, written, is_over) = (AtomicU64::new(0), AtomicU64::new(1), AtomicBool::new(false));
     world.commit(vec![(key(0), Change::Put("1".into()))]);
     let make = |commit: Commit| wait(space.clone().commit(commit)).unwrap();
-    let run = |asked: &Asked| loop {
+    let run = |mut asked: Box<Asked>| loop {
         let transaction = Transaction::begin(&isolation);
         let there = space.get_many(&[key(0)]).unwrap().remove(0);
         let text = transaction.learn(&key(0), there).unwrap().unwrap().value;
@@ -413,14 +413,14 @@ fn what_is_made_again_happens_once_for_each_answer_also_where_threads_write() {
         let mut trace = EffectTrace { transaction: Some(made), ..EffectTrace::default() };
         trace.effects.insert(Effect::KvWrite);
         let content = Content::Whole(text.clone());
-        memo.learn(asked, &trace, &well(&content), |_| ());
+        memo.learn(&mut asked, &trace, &well(&content), |_| ());
         break text;
     };
     let ask = || {
         for _ in 0..REQUESTS {
             let before = written.load(Ordering::SeqCst);
-            let answer = match memo.look(&super::body(&["q"]), None, world.now(), |_| ()) {
-                Look::Run(asked) => run(&asked),
+            let answer = match memo.look(&super::body(&["q"]), None, world.now(), false, |_| ()) {
+                Look::Run(asked) => run(asked),
                 Look::Check(check) => {
                     let outcome = make(check.commit());
                     match memo.checked(*check, Some(Ok(outcome)), None, |_| ()) {
@@ -428,7 +428,7 @@ fn what_is_made_again_happens_once_for_each_answer_also_where_threads_write() {
                             replayed.fetch_add(1, Ordering::Relaxed);
                             entry.body.clone()
                         }
-                        Checked::Run(asked) => run(&asked),
+                        Checked::Run(asked) => run(asked),
                         Checked::Unknown => panic!("the store has answered"),
                     }
                 }

@@ -49,9 +49,15 @@ impl Intake for Within<'_> {
         // What answers its caller, whose reply may have begun, is not to be mixed up with what answers it.
         let of_caller = worker.answer.take();
         let came = match worker.start(invocation, began) {
-            Begun::Started(started) => Some(worker.run_within(started, (began, quantum_began))),
+            Begun::Runs(started) => Some(worker.run_within(started, (began, quantum_began))),
             // It waits when its turn comes.
-            Begun::Checking(checking) => Some((Duration::ZERO, Some(Work::Checking(checking)))),
+            Begun::Checks(checking) => Some((Duration::ZERO, Some(Work::Checking(checking)))),
+            // No callee waits for an equal request; one that did would do so as a task.
+            Begun::Follows(mut invocation) => {
+                let later = invocation.reply.make_way(invocation.deadline);
+                worker.answer_with(later);
+                Some((Duration::ZERO, Some(Work::Job(invocation))))
+            }
             Begun::Over => None,
         };
         let answer = mem::replace(&mut worker.answer, of_caller);

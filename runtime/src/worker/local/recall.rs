@@ -1,7 +1,8 @@
-//! Answers without a sandbox, from the table of a function, and what runs leave there.
+//! Answers without a sandbox: from the table of a function, or by the run of an equal request, for which an invocation waits as a blocked one does. And what runs leave there.
 //!
 //! Where the store has to confirm an answer, the invocation is put aside as one that waits in a host call is: it has no sandbox, its deadline ends it, and it ends with its client ([`Checking`]).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -11,11 +12,13 @@ use crate::config::Instance;
 use crate::host::{EffectTrace, Pending};
 use crate::invoke::Invocation;
 use crate::invoke::driver::Remains;
+use crate::invoke::function::Function;
 use crate::invoke::work::{Checking, Started, Work};
 use crate::memo::callees::Part;
 use crate::memo::check::{Check, Checked};
+use crate::memo::flight::handles::Follower;
 use crate::memo::rule::{self, Ended, Why};
-use crate::memo::{Asked, Entry, Look, Now};
+use crate::memo::{Asked, Entry, How, Look, Memo, Now};
 use crate::outcome::Failure;
 use crate::reply::{Content, Reply};
 use crate::schedule::{Event, TaskId};
@@ -50,26 +53,70 @@ pub(super) enum Recalled {
     Runs(Box<Invocation>, Option<Box<Asked>>),
     /// The store decides.
     Checks(Box<Checking>),
+    /// It waits for the run of an equal request.
+    Follows(Box<Invocation>),
+}
+
+/// What a run has left for the requests that wait for it. Where it is dropped, they run.
+pub(super) struct Landing {
+    asked: Box<Asked>,
+    entry: Option<Arc<Entry>>,
+}
+
+impl Landing {
+    /// Answers them.
+    pub(super) fn land(self, function: &Function) {
+        self.asked.land(self.entry.as_ref(), Now { space: function.process.kv.as_ref(), version: &version_in(function) });
+    }
+}
+
+/// The version that a function reaches by a name.
+fn version_in(function: &Function) -> impl Fn(&str) -> Option<u64> {
+    |name| function.neighbours.find(name).ok().map(|callee| callee.version)
 }
 
 impl Worker {
-    /// Answers an invocation from its function's table, if it can. Else gives it back, with what its run is remembered under.
-    pub(super) fn recall(&mut self, invocation: Box<Invocation>, now: Instant) -> Recalled {
+    /// Answers an invocation from its function's table, or by the run that it has waited for, if it can. Else gives it back, with what its run is remembered under.
+    pub(super) fn recall(&mut self, mut invocation: Box<Invocation>, now: Instant) -> Recalled {
         // What is a part of another transaction reads what that has written.
         let memo = invocation.function.memo.as_ref().filter(|_| invocation.joins.is_none());
         let Some(memo) = memo else { return Recalled::Runs(invocation, None) };
-        let (function, input) = (&invocation.function, &invocation.input);
-        let version = |name: &str| function.neighbours.find(name).ok().map(|callee| callee.version);
-        let now_there = Now { space: function.process.kv.as_ref(), version: &version };
-        let look = memo.look(&input.body, input.head.as_deref(), now_there, |event| {
-            self.shard.note(function, |row| row.remembered(event));
-        });
+        let memo = Arc::clone(memo);
+        let follower = invocation.end_follow(now);
+        let look = self.look(&memo, &invocation, follower);
         match look {
-            Look::Hit(entry) => self.answer_with_entry(invocation, &entry, now),
+            Look::Hit(entry) => self.answer_with_entry(invocation, &entry, How::Hit, now),
+            Look::Collapsed(entry) => self.answer_with_entry(invocation, &entry, How::Collapsed, now),
             Look::Check(check) => self.begin_check(invocation, check),
+            Look::Wait(follower) => {
+                invocation.follow(follower, now);
+                Recalled::Follows(invocation)
+            }
             Look::Run(asked) => Recalled::Runs(invocation, Some(asked)),
             Look::Bypass => Recalled::Runs(invocation, None),
         }
+    }
+
+    fn look(&self, memo: &Arc<Memo>, invocation: &Invocation, follower: Option<Follower>) -> Look {
+        let (function, input) = (&invocation.function, &invocation.input);
+        let version = version_in(function);
+        let there = Now { space: function.process.kv.as_ref(), version: &version };
+        let note = |event| self.shard.note(function, |row| row.remembered(event));
+        match follower {
+            Some(follower) => follower.end(there, note),
+            // What a function calls does not wait: its caller may be what it would wait for.
+            None => memo.look(&input.body, input.head.as_deref(), there, !invocation.identity.is_call(), note),
+        }
+    }
+
+    /// What it has in hand waits for the run of an equal request, as a blocked sandbox waits: without a turn, until the run is over, its own time has come, or its client has gone.
+    pub(super) fn follow(&mut self, id: TaskId, mut invocation: Box<Invocation>) -> Event<Work> {
+        let later = invocation.reply.make_way(invocation.deadline);
+        self.answer_with(later);
+        let until = invocation.follows.as_ref().map(|follows| follows.until);
+        let blocks = !self.waits.poll_follower(&mut invocation, id);
+        let (ran, work) = (Duration::ZERO, Work::Job(invocation));
+        if blocks { Event::Blocked { ran, until, work } } else { Event::Preempted { ran, work } }
     }
 
     /// Has the store asked whether an entry answers an invocation. What changes the store takes its turn over keys as a run does.
@@ -126,7 +173,7 @@ impl Worker {
             self.shard.note(function, |row| row.remembered(event));
         });
         match checked {
-            Checked::Hit(entry) => self.answer_with_entry(invocation, &entry, now),
+            Checked::Hit(entry) => self.answer_with_entry(invocation, &entry, How::Hit, now),
             Checked::Run(asked) => Recalled::Runs(invocation, Some(asked)),
             Checked::Unknown => {
                 self.refuse(invocation, Failure::OutcomeUnknown, now);
@@ -144,10 +191,10 @@ impl Worker {
     }
 
     /// Answers an invocation with what an equal one was answered.
-    fn answer_with_entry(&mut self, mut invocation: Box<Invocation>, entry: &Entry, now: Instant) -> Recalled {
-        tracing::debug!(target: "sledge::request", function = invocation.function.name(), "answered from the table");
+    fn answer_with_entry(&mut self, mut invocation: Box<Invocation>, entry: &Entry, how: How, now: Instant) -> Recalled {
+        tracing::debug!(target: "sledge::request", function = invocation.function.name(), ?how, "answered without a run");
         if let Some(trace) = invocation.trace.take() {
-            Over::of(&invocation, now, None).tell_answered(&trace, invocation.times.taken);
+            Over::of(&invocation, now, None).tell_answered(&trace, invocation.times.taken, how);
         }
         if let Some(caller) = &invocation.tells {
             caller.tell(entry.part(invocation.function.callee()));
@@ -156,26 +203,34 @@ impl Worker {
         let (queued, ran) = (invocation.times.queued(), invocation.times.since_taken(now));
         self.shard.note(&invocation.function, |row| {
             row.queue.observe(queued);
+            row.blocked.add(invocation.times.blocked.as_nanos() as u64);
             if counts {
                 row.ended(None);
             }
         });
         let record = invocation.record_at(now);
-        let (result, head) = (Ok(Content::Whole(entry.body.clone())), Some(Box::new(entry.head.clone())));
+        let (result, head) = (Ok(Content::Whole(entry.body.clone())), Some(Box::new(entry.head(how))));
         let reply = Reply { result, head, trailers: None, queued, ran, record };
         self.answer_with(invocation.reply.send(reply));
         Recalled::Over
     }
 
-    /// Leaves what a run was asked, did and wrote in its function's table, and tells its caller's.
-    pub(super) fn remember(&self, invocation: &Invocation, ran: &Ran, remains: &Remains<Content>, ended_well: bool) {
+    /// Leaves what a run was asked, did and wrote in its function's table, and tells its caller's. Gives what it has left for requests that wait for it.
+    pub(super) fn remember(
+        &self,
+        invocation: &Invocation,
+        ran: Ran,
+        remains: &Remains<Content>,
+        failure: Option<&Failure>,
+    ) -> Option<Landing> {
         let function = &invocation.function;
         let ended = Ended {
-            content: Some(&remains.reply).filter(|_| ended_well),
+            content: Some(&remains.reply).filter(|_| failure.is_none()),
             head: remains.head.as_deref(),
             has_trailers: ran.has_trailers,
             was_refused_memory: ran.was_refused_memory,
             called: ran.called.as_deref().map_err(|why| *why),
+            is_cancelled: failure == Some(&Failure::Cancelled),
         };
         if let Some(caller) = &invocation.tells {
             let is_pure = function.memo.as_ref().is_some_and(|memo| memo.is_pure());
@@ -186,8 +241,9 @@ impl Worker {
             };
             caller.tell(part);
         }
-        if let (Some(memo), Some(asked)) = (&function.memo, &ran.asked) {
-            memo.learn(asked, &ran.trace, &ended, |event| self.shard.note(function, |row| row.remembered(event)));
-        }
+        let (Some(memo), Some(mut asked)) = (&function.memo, ran.asked) else { return None };
+        let note = |event| self.shard.note(function, |row| row.remembered(event));
+        let entry = memo.learn(&mut asked, &ran.trace, &ended, note);
+        Some(Landing { asked, entry })
     }
 }
