@@ -189,7 +189,7 @@ impl Dispatcher {
         }
         invocation.reply = ReplyTo::Taker;
         // At a gate it may have to wait.
-        let later = if invocation.admission.gate.is_some() { invocation.reply.make_way(invocation.deadline) } else { None };
+        let later = if invocation.admission.gate.is_some() { invocation.make_way() } else { None };
         let Some(invocation) = self.pass_gate(invocation) else { return later.unwrap_or_else(Answer::lost) };
         let mut answer = nearest.take(invocation).or(later).unwrap_or_else(Answer::lost);
         if I::KEEPS_DEADLINES {
@@ -243,7 +243,7 @@ impl Intake for &Dispatcher {
     const KEEPS_DEADLINES: bool = false;
 
     fn take(self, mut invocation: Box<Invocation>) -> Option<Answer> {
-        let answer = invocation.reply.make_way(invocation.deadline);
+        let answer = invocation.make_way();
         self.inject(invocation);
         answer
     }

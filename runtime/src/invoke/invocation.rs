@@ -17,11 +17,14 @@ use crate::host::{Body, RequestHead};
 use crate::memo::callees::Callees;
 use crate::memo::flight::handles::Follower;
 use crate::memo::flight::patience;
-use crate::reply::{Parent, Record, ReplyTo};
+use crate::reply::{Answer, Parent, Record, ReplyTo};
 use crate::schedule::gate::Entrant;
 use crate::schedule::{Task, TaskId};
 use crate::telemetry::Trace;
 use crate::txn::Transaction;
+
+/// For how much longer than its deadline the reply of a transaction is waited for.
+const COMMIT_GRACE: Duration = Duration::from_secs(1);
 
 /// An invocation of a function.
 #[derive(Debug)]
@@ -124,6 +127,13 @@ impl Invocation {
         let Follows { follower, since, until } = *self.follows.take()?;
         self.times.blocked += until.min(now).saturating_duration_since(since);
         Some(follower)
+    }
+
+    /// It is kept for later: where its reply goes to the taker, the taker has to wait for that. A worker ends what it has at its deadline. It alone knows whether a commit was on its way by then, so
+    /// that the client of a transaction waits a moment longer for what the worker says.
+    pub fn make_way(&mut self) -> Option<Answer> {
+        let grace = if self.function.isolation.is_some() { COMMIT_GRACE } else { Duration::ZERO };
+        self.reply.make_way(self.deadline + grace)
     }
 
     /// It was stale, and is to run again if it may.

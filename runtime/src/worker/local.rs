@@ -270,7 +270,7 @@ impl Local {
             }
             return answer;
         }
-        let answer = invocation.reply.make_way(invocation.deadline);
+        let answer = invocation.make_way();
         worker.scheduler.step(Event::Arrived(Work::Job(invocation)), now);
         self.wake();
         answer
@@ -282,7 +282,7 @@ impl Intake for &mut Worker {
     const KEEPS_DEADLINES: bool = true;
 
     fn take(self, mut invocation: Box<Invocation>) -> Option<Answer> {
-        let answer = invocation.reply.make_way(invocation.deadline);
+        let answer = invocation.make_way();
         let now = invocation.times.arrived;
         self.scheduler.step(Event::Arrived(Work::Job(invocation)), now);
         answer
@@ -606,7 +606,7 @@ impl Worker {
         {
             asked.goes_on(&watch.trace);
         }
-        let later = invocation.reply.make_way(invocation.deadline);
+        let later = invocation.make_way();
         self.answer_with(later);
     }
 

@@ -54,7 +54,7 @@ impl Intake for Within<'_> {
             Begun::Checks(checking) => Some((Duration::ZERO, Some(Work::Checking(checking)))),
             // No callee waits for an equal request; one that did would do so as a task.
             Begun::Follows(mut invocation) => {
-                let later = invocation.reply.make_way(invocation.deadline);
+                let later = invocation.make_way();
                 worker.answer_with(later);
                 Some((Duration::ZERO, Some(Work::Job(invocation))))
             }

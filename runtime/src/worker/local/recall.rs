@@ -111,7 +111,7 @@ impl Worker {
 
     /// What it has in hand waits for the run of an equal request, as a blocked sandbox waits: without a turn, until the run is over, its own time has come, or its client has gone.
     pub(super) fn follow(&mut self, id: TaskId, mut invocation: Box<Invocation>) -> Event<Work> {
-        let later = invocation.reply.make_way(invocation.deadline);
+        let later = invocation.make_way();
         self.answer_with(later);
         let until = invocation.follows.as_ref().map(|follows| follows.until);
         let blocks = !self.waits.poll_follower(&mut invocation, id);
@@ -135,7 +135,7 @@ impl Worker {
             let _ = said.send(space.commit(commit).await);
         });
         // What runs at once is answered later.
-        let later = invocation.reply.make_way(invocation.deadline);
+        let later = invocation.make_way();
         self.answer_with(later);
         Recalled::Checks(Box::new(Checking { invocation, check, pending: Some(pending), outcome, wait: None }))
     }
