@@ -281,6 +281,8 @@ fn a_client_that_goes_in_the_middle_of_its_body_leaves_nothing() {
             drop(raw);
             eventually("it ends", || runs(0));
             assert_eq!(ask(&server, "count"), "0\n", "{listeners}: {what} {kind} {sent:?}");
+            // Its place is given back after the reply has gone.
+            eventually("its place is free", || runs(0));
         }
         assert_eq!(ask(&server, "marked late"), "0\n", "{listeners}");
         eventually("nothing is left of them", || gauges() == before && gauge(&server, "process_open_fds") <= files);
