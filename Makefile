@@ -180,7 +180,7 @@ workloads: programs ## a distributed sort and an online game, as in the microtas
 		$(if $(FOLDER),--json $(FOLDER)/sort.json --plot $(FOLDER)/sort)
 	@$(target)/release/workload game $(if $(CLASSES),--classes $(CLASSES)) $(if $(FOLDER),--json $(FOLDER)/game.json --plot $(FOLDER)/game)
 
-sharing: programs ## the suite of MXFaaS beside its baseline, a quarter of an hour; PROGRAMS="lr-serv,ts-left" FULL=1 for everything (most of a day), FOLDER=DIR for JSON and plots
+sharing: programs ## the suite of MXFaaS beside its baseline, an hour; PROGRAMS="lr-serv,ts-left" FULL=1 for everything (most of a day), FOLDER=DIR for JSON and plots
 	@$(if $(FOLDER),mkdir -p $(FOLDER))
 	@$(target)/release/sharing $(if $(FULL),--full) $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(FOLDER),--json $(FOLDER)/sharing.json --plot $(FOLDER)/sharing)
 

@@ -91,7 +91,7 @@ impl Others {
 }
 
 impl Settings {
-    /// The default selection, a quarter of an hour on two cores.
+    /// The default selection, an hour on two cores: the memory of images takes most of it.
     pub fn short(workers: usize) -> Settings {
         let programs = ["lr-serv-modelled", "rnn-serv", "img-resize", "create-order", "ts-left"];
         Settings {
