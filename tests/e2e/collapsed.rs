@@ -61,8 +61,8 @@ fn count(server: &Server, metric: &str, label: &str) -> u64 {
 #[test]
 fn equal_requests_at_the_same_time_are_one_run_and_others_are_not() {
     let server = server(&json!({}));
-    let equal = sent(&server, "pause 2000", 50);
-    let others: Vec<_> = (0..3).flat_map(|number| sent(&server, &format!("pause 2000\nbody {number}"), 1)).collect();
+    let equal = sent(&server, "pause 4000", 50);
+    let others: Vec<_> = (0..3).flat_map(|number| sent(&server, &format!("pause 4000\nbody {number}"), 1)).collect();
     under_way(&server, 53);
     let ways_equal = ways(&replies(equal), "paused\n");
     assert_eq!(ways_equal.iter().filter(|way| way.is_none()).count(), 1, "{ways_equal:?}");
@@ -73,16 +73,16 @@ fn equal_requests_at_the_same_time_are_one_run_and_others_are_not() {
     assert_eq!(events, [49, 5, 0]);
     assert_eq!(count(&server, "requests", "outcome=\"ok\""), 54);
     // The run of those that were waited for is kept at once.
-    assert_eq!(ways(&replies(sent(&server, "pause 2000", 1)), "paused\n"), [Some("sledge; hit".to_owned())]);
+    assert_eq!(ways(&replies(sent(&server, "pause 4000", 1)), "paused\n"), [Some("sledge; hit".to_owned())]);
     server.stop();
 }
 
 #[test]
 fn where_the_client_of_a_run_goes_or_it_traps_those_that_waited_run() {
     let server = server(&json!({}));
-    let leader = sent(&server, "pause 2000\nbody 1", 1);
+    let leader = sent(&server, "pause 4000\nbody 1", 1);
     under_way(&server, 1);
-    let followers = sent(&server, "pause 2000\nbody 1", 5);
+    let followers = sent(&server, "pause 4000\nbody 1", 5);
     under_way(&server, 6);
     drop(leader);
     assert_eq!(ways(&replies(followers), "paused\nbody\n"), [const { None }; 5]);
@@ -100,15 +100,15 @@ fn a_write_between_is_seen_by_those_that_waited() {
     let server = server(&json!({}));
     let client = server.client();
     assert_eq!(ask(&client, "/writer", "set a one"), ["set"]);
-    let leader = sent(&server, "get a\npause 2000", 1);
+    let leader = sent(&server, "get a\npause 4000", 1);
     under_way(&server, 1);
-    let followers = sent(&server, "get a\npause 2000", 3);
+    let followers = sent(&server, "get a\npause 4000", 3);
     under_way(&server, 4);
     assert_eq!(ask(&client, "/writer", "set a two"), ["set"]);
     assert_eq!(ways(&replies(leader), "stored one\npaused\n"), [None]);
     assert_eq!(ways(&replies(followers), "stored two\npaused\n"), [const { None }; 3]);
     // Without a write they get what it has read.
-    let all = sent(&server, "pause 2000\nget a", 3);
+    let all = sent(&server, "pause 4000\nget a", 3);
     let ways = ways(&replies(all), "paused\nstored two\n");
     assert!(ways.iter().filter(|way| way.is_none()).count() == 1, "{ways:?}");
     server.stop();
@@ -117,15 +117,15 @@ fn a_write_between_is_seen_by_those_that_waited() {
 #[test]
 fn those_that_wait_run_as_soon_as_the_run_has_written() {
     let server = server(&json!({}));
-    let mut leader = sent(&server, "pause 1500\nset x 1\npause 6000", 1);
+    let mut leader = sent(&server, "pause 4000\nset x 1\npause 12000", 1);
     under_way(&server, 1);
-    let follower = sent(&server, "pause 1500\nset x 1\npause 6000", 1);
+    let follower = sent(&server, "pause 4000\nset x 1\npause 12000", 1);
     under_way(&server, 2);
     let misses = || count(&server, "memo_events", "event=\"miss\"");
     eventually("it runs", || misses() == 3);
     assert!(!leader[0].answers_within(Duration::from_millis(1)), "it runs still");
     // No more wait for a version that writes.
-    let next = sent(&server, "pause 1500\nset x 1\npause 6000", 2);
+    let next = sent(&server, "pause 4000\nset x 1\npause 12000", 2);
     eventually("they run", || misses() == 5);
     drop((leader, follower, next));
     server.stop();
