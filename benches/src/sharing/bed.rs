@@ -26,7 +26,7 @@ const STORE_BYTES_MAX: u64 = 1 << 30;
 #[derive(Debug)]
 pub struct Bed {
     folder: PathBuf,
-    /// Who has which cores.
+    /// Which cores the server and the driver have.
     pub cores: Cores,
     redis: Redis,
     far: Vec<(Duration, Far)>,
