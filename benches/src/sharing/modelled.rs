@@ -9,7 +9,7 @@ use super::arrivals::{self, Draw};
 use super::bed::Bed;
 use super::column::Column;
 use super::load::{Asked, Span};
-use super::suite::{Class, Parts, Program, Served};
+use super::suite::{self, Class, Parts, Program, Served};
 use crate::load::Expected;
 use crate::workload::quantile;
 use crate::{checkout, compiler};
@@ -102,7 +102,21 @@ impl Input {
     }
 }
 
+/// The one of that name.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn named(name: &str) -> Result<Modelled> {
+    ALL.into_iter().find(|modelled| modelled.name == name).with_context(|| suite::unknown(name))
+}
+
 impl Modelled {
+    /// The same that computes for no longer than that, in milliseconds.
+    pub fn with_busy_max(self, busy_ms: f64) -> Modelled {
+        Modelled { busy_ms: self.busy_ms.min(busy_ms), ..self }
+    }
+
     /// On cores that do so many rounds of computing in a microsecond.
     pub fn calibrated(self, rounds_per_us: f64) -> Modelled {
         Modelled { rounds_per_us, ..self }

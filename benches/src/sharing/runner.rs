@@ -17,10 +17,15 @@ const REQUESTS: usize = 500;
 const WARM_UP: Duration = Duration::from_millis(400);
 /// Clients that use it then, at most, by worker: all of them wait for each other where few run at the same time.
 const WARM_UP_CLIENTS: usize = 32;
-/// Clients that keep the server busy, by worker.
+/// Clients with which the search begins for as many as keep the server busy, by worker.
 const CLIENTS: (f64, f64) = (4.0, 256.0);
 /// How much more they are than what it needs, by the times that one client sees.
 const CLIENTS_FACTOR: f64 = 3.0;
+/// It ends at so many clients by worker, where the cores are used so much, or where twice as many get less than so much more done. Clients that ask at the same time wait for the store at the same
+/// time, and leave the cores idle meanwhile: how many keep these busy cannot be told from what one client sees.
+const CLIENTS_MAX: usize = 1_024;
+const BUSY: f64 = 0.95;
+const MORE: f64 = 1.1;
 /// Longest that answers in a closed loop are waited for.
 const GRACE: Duration = Duration::from_secs(120);
 /// Part of a load that does not count, at its beginning.
@@ -95,7 +100,7 @@ impl<'a> Runner<'a> {
         (0..REQUESTS).map(|_| self.program.ask(&mut draw)).collect()
     }
 
-    /// One client for so long; from then on the runner knows how many keep the server busy.
+    /// One client for so long; from then on the runner knows with how many to look for [as many as keep it busy](Runner::capacity).
     pub fn unloaded(&mut self, time: Duration) -> Result<Unloaded> {
         let requests = self.requests();
         let running = self.running()?;
@@ -107,8 +112,24 @@ impl<'a> Runner<'a> {
         Ok(Unloaded { mean_ms, cpu_ms })
     }
 
-    /// As many clients as keep it busy, for so long.
+    /// As many clients as keep it busy, each number of them that is tried for so long. From then on the runner knows how many these are.
     pub fn capacity(&mut self, time: Duration) -> Result<Capacity> {
+        let mut best = self.kept_busy(time)?;
+        let clients_max = CLIENTS_MAX * self.bed.cores.workers();
+        while best.utilisation < BUSY && self.clients < clients_max {
+            let before = self.clients;
+            self.clients = (2 * before).min(clients_max);
+            let more = self.kept_busy(time)?;
+            if more.per_second < MORE * best.per_second {
+                self.clients = before;
+                break;
+            }
+            best = more;
+        }
+        Ok(best)
+    }
+
+    fn kept_busy(&mut self, time: Duration) -> Result<Capacity> {
         let (requests, clients) = (self.requests(), self.clients);
         let running = self.running()?;
         let span = Span { counted: time.mul_f64(UNCOUNTED), end: time, grace: GRACE };

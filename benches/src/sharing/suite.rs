@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde::Serialize;
 
 use super::arrivals::Draw;
@@ -95,8 +95,7 @@ impl Parts {
         if let Some(name) = example::names().find(|known| *known == name) {
             return Ok(Box::new(example::Example::calibrated(name, bed, self)?));
         }
-        let known = modelled::ALL.iter().find(|modelled| modelled.name == name);
-        Ok(Box::new(known.with_context(|| unknown(name))?.calibrated(self.rounds_per_us)))
+        Ok(Box::new(modelled::named(name)?.calibrated(self.rounds_per_us)))
     }
 }
 
@@ -110,6 +109,6 @@ pub fn check(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn unknown(name: &str) -> String {
+pub(super) fn unknown(name: &str) -> String {
     format!("there is no program {name}; there are: {}", names().collect::<Vec<_>>().join(", "))
 }
