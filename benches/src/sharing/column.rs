@@ -19,6 +19,8 @@ pub enum Column {
     Sledge,
     /// The same, but requests run in turn in place of the oldest of each function first.
     WithoutOrder,
+    /// The same, but a request that computes runs on until it waits.
+    WithoutTurns,
     /// The same, but each request initialises its own image.
     WithoutImages,
     /// The same, but each read is sent.
@@ -39,6 +41,7 @@ impl fmt::Display for Column {
             Column::Prewarmed => "prewarmed",
             Column::Sledge => "sledge",
             Column::WithoutOrder => "without order",
+            Column::WithoutTurns => "without turns",
             Column::WithoutImages => "without images",
             Column::WithoutJoins => "without joins",
             Column::Memo => "memo",
@@ -56,9 +59,14 @@ impl Column {
     /// Lines of the server's configuration.
     pub fn server(self) -> String {
         let shares_nothing = matches!(self, Column::Nightcore(_) | Column::Limited(_) | Column::Prewarmed);
-        let in_turn = shares_nothing || self == Column::WithoutOrder;
+        let policy = match self {
+            _ if shares_nothing => "round-robin-strict",
+            Column::WithoutOrder => "round-robin-strict",
+            Column::WithoutTurns => "fifo",
+            _ => "round-robin",
+        };
         let joins = !shares_nothing && self != Column::WithoutJoins;
-        format!("policy = \"{}\"\nkv_exclusive = {joins}\n", if in_turn { "round-robin-strict" } else { "round-robin" })
+        format!("policy = \"{policy}\"\nkv_exclusive = {joins}\n")
     }
 
     /// Lines of a function's configuration.

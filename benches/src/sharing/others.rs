@@ -39,11 +39,13 @@ const MEMORY: [&str; 7] = [
     "create-order-modelled",
 ];
 const INVOCATIONS: usize = 32;
+/// What these compute at most, in milliseconds: long enough that all of them are there at the same time, and share the core in turn.
+const MEMORY_BUSY_MS: f64 = 10.0;
 
 /// The function that waits beside the one that computes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Hogs {
-    /// With the order, and without.
+    /// With the order, with requests in turn, and with requests that run on until they wait.
     pub rows: Vec<HogsRow>,
 }
 
@@ -59,10 +61,10 @@ pub struct HogsRow {
 }
 
 impl Hogs {
-    /// How many times lower the 99th percentile of the function that waits is with the order.
+    /// How many times lower the 99th percentile of the function that waits is than where requests run on until they wait.
     pub fn gain(&self) -> f64 {
         let of = |column: Column| self.rows.iter().find(|row| row.column == column).map_or(f64::NAN, |row| row.p99_ms[0]);
-        of(Column::WithoutOrder) / of(Column::Sledge)
+        of(Column::WithoutTurns) / of(Column::Sledge)
     }
 }
 
@@ -130,9 +132,9 @@ pub fn hogs(suite: &Suite<'_>) -> Result<Hogs> {
     let programs = [modelled::waiter(suite.parts.rounds_per_us), modelled::hog(suite.parts.rounds_per_us)];
     let delay = *suite.settings.delays.iter().min().context("a delay")?;
     suite.bed.fill(&programs[0], &programs[0].functions(&suite.parts))?;
-    let columns = [Column::Sledge, Column::WithoutOrder];
+    let columns = [Column::Sledge, Column::WithoutOrder, Column::WithoutTurns];
     let mut rates = None;
-    let mut seen: [[Vec<f64>; 2]; 2] = Default::default();
+    let mut seen: [[Vec<f64>; 2]; 3] = Default::default();
     for _ in 0..suite.settings.turns {
         for (column, seen) in columns.iter().zip(&mut seen) {
             // The processor time of each, host calls included.
@@ -269,10 +271,10 @@ pub fn memory(suite: &Suite<'_>) -> Result<Vec<Memory>> {
     let mut rows = Vec::new();
     for name in MEMORY {
         eprintln!("memory of {name}");
-        let program = suite.parts.program(name, suite.bed)?;
-        suite.bed.fill(&*program, &program.functions(&suite.parts))?;
+        let program = modelled::named(name)?.with_busy_max(MEMORY_BUSY_MS).calibrated(suite.parts.rounds_per_us);
+        suite.bed.fill(&program, &program.functions(&suite.parts))?;
         let mb = |column| -> Result<f64> {
-            let mut runner = suite.runner(&*program, column, delay, "").with_clients(INVOCATIONS);
+            let mut runner = suite.runner(&program, column, delay, "").with_clients(INVOCATIONS);
             Ok(runner.private_bytes(Duration::from_secs_f64(suite.settings.seconds))? / 1e6 - rest_mb)
         };
         let (own_mb, shared_mb) = (mb(Column::Nightcore(INVOCATIONS))?, mb(Column::Limited(INVOCATIONS as f64))?);

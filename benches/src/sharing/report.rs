@@ -247,8 +247,8 @@ fn latencies(cell: &Cell) -> String {
 fn hogs_table(text: &mut String, hogs: &Hogs) {
     let _ = writeln!(
         text,
-        "\n## A function that waits beside one that computes for 20 ms\n\n85 % of the cores' time, 20 requests of the first for each of the second. Its p99 is {:.1} times lower with \
-         the order.\n\n| | mean ms | p99 ms | the other's mean ms | its p99 ms |\n|---|---:|---:|---:|---:|",
+        "\n## A function that waits beside one that computes for 20 ms\n\n85 % of the cores' time, 20 requests of the first for each of the second. Its p99 is {:.1} times lower than where \
+         requests run on until they wait.\n\n| | mean ms | p99 ms | the other's mean ms | its p99 ms |\n|---|---:|---:|---:|---:|",
         hogs.gain()
     );
     for row in &hogs.rows {
