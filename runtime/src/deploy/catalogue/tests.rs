@@ -137,15 +137,15 @@ fn a_version_with_other_limits_goes_on_with_what_was_learned() {
     let first = catalogue.function("f");
     let limits = |catalogue: &Catalogue| catalogue.concurrency_limits();
     let limit = |number: u64| vec![(["f".to_owned(), "default".to_owned()], number)];
-    assert_eq!(limits(&catalogue), limit(3), "two workers and 1.4");
+    assert_eq!(limits(&catalogue), limit(5), "two workers times 2.5");
     let used = Used { busy: Duration::from_millis(1), idle: Duration::from_millis(9) };
     first.gate.learn(used, Instant::now());
-    assert_eq!(limits(&catalogue), limit(28));
+    assert_eq!(limits(&catalogue), limit(50));
     catalogue.serve(auto(1), Origin::Config);
     assert!(Arc::ptr_eq(&first.gate, &catalogue.function("f").gate));
     catalogue.serve(auto(2), Origin::Config);
     assert!(!Arc::ptr_eq(&first.gate, &catalogue.function("f").gate));
-    assert_eq!(limits(&catalogue), limit(28));
+    assert_eq!(limits(&catalogue), limit(50));
     catalogue.serve(config("f", json!({ "concurrency_max": 5 })), Origin::Config);
     assert_eq!(limits(&catalogue), limit(5));
     catalogue.serve(config("f", json!({})), Origin::Config);
