@@ -56,6 +56,7 @@ pub mod phases;
 pub mod reply;
 pub mod secret;
 pub mod server;
+pub mod speculate;
 pub mod symbols;
 mod sync;
 pub mod systemd;

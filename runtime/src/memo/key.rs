@@ -76,12 +76,7 @@ impl Asker {
     /// With a secret that no other has.
     #[must_use]
     pub fn random() -> Asker {
-        let mut secret = [0; 32];
-        // The system's random numbers. A system that has none yet gives this process's own: a secret all the same, though one that is easier to guess.
-        if getrandom(&mut secret).is_none() {
-            secret.iter_mut().for_each(|byte| *byte = fastrand::u8(..));
-        }
-        Asker { secret }
+        Asker { secret: secret() }
     }
 
     fn hasher(&self, what: u8) -> Hasher {
@@ -165,6 +160,17 @@ fn put(hasher: &mut Hasher, bytes: &[u8]) {
 
 fn count(hasher: &mut Hasher, count: usize) {
     hasher.update(&(count as u64).to_le_bytes());
+}
+
+/// A secret of this process.
+#[must_use]
+pub fn secret() -> [u8; 32] {
+    let mut secret = [0; 32];
+    // The system's random numbers. A system that has none yet gives this process's own: a secret all the same, though one that is easier to guess.
+    if getrandom(&mut secret).is_none() {
+        secret.iter_mut().for_each(|byte| *byte = fastrand::u8(..));
+    }
+    secret
 }
 
 fn getrandom(into: &mut [u8; 32]) -> Option<()> {

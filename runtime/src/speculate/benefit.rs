@@ -1,0 +1,265 @@
+//! Whether it pays to start a state before the one before it has ended: the time that it has saved, less the processor time that it has wasted, as a running average for each edge.
+//!
+//! An edge whose average is below zero is off. One of [`PROBED`] executions tries it nevertheless, so that it comes on again when it would pay. An edge that has lost [`LOSSES_MAX`] times in a
+//! row is off whatever it has saved before: so inputs that are made to mispredict waste so many runs at most, and one in 64 after that.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use sledge_workflow::definition::StateIndex;
+
+use super::bounded::{Bounded, Weigh};
+use super::shown;
+
+/// One of so many executions tries an edge that is off.
+pub const PROBED: u8 = 64;
+/// Outcomes without which an edge is not off: the first one may have been bad luck.
+pub const SAMPLES_MIN: u8 = 4;
+/// Losses in a row after which an edge is off.
+pub const LOSSES_MAX: u8 = 16;
+/// The most that one outcome counts: a clock that was set, or a function that waited for an hour, must not decide for all times.
+const OUTCOME_MAX: Duration = Duration::from_secs(10);
+/// The average moves by this part of the difference.
+const PART: i64 = 8;
+
+/// From one state of a workflow to the one that is started before that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Edge {
+    /// The fingerprint of the workflow's definition.
+    pub workflow: u64,
+    /// The state that has not ended.
+    pub from: StateIndex,
+    /// The one that is started.
+    pub to: StateIndex,
+}
+
+/// Whether an edge is speculated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It pays, or is not known yet.
+    Speculate,
+    /// It does not pay, and is tried this time.
+    Probe,
+    /// It does not pay.
+    Refrain,
+}
+
+impl Verdict {
+    /// Whether the state is started.
+    #[must_use]
+    pub const fn is_started(self) -> bool {
+        matches!(self, Verdict::Speculate | Verdict::Probe)
+    }
+}
+
+/// What edges have saved and wasted.
+#[derive(Debug)]
+pub struct Benefits {
+    edges: Bounded<Edge, Benefit>,
+}
+
+#[derive(Debug, Default)]
+struct Benefit {
+    mean_ns: i64,
+    samples: u8,
+    /// Losses in a row.
+    losses: u8,
+    /// How often it was asked for since it is off, or since the last probe.
+    asked: u8,
+}
+
+impl Weigh for Benefit {
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Benefit {
+    const fn is_off(&self) -> bool {
+        self.mean_ns < 0 && self.samples >= SAMPLES_MIN
+    }
+
+    fn count(&mut self, outcome_ns: i64) {
+        self.samples = self.samples.saturating_add(1);
+        self.mean_ns += (outcome_ns - self.mean_ns) / PART;
+        self.losses = if outcome_ns < 0 { self.losses.saturating_add(1) } else { 0 };
+        if self.losses >= LOSSES_MAX {
+            self.mean_ns = self.mean_ns.min(outcome_ns);
+        }
+    }
+}
+
+/// At least one nanosecond: a squash is never for nothing.
+fn nanoseconds(time: Duration) -> i64 {
+    i64::try_from(time.min(OUTCOME_MAX).as_nanos()).unwrap_or(i64::MAX).max(1)
+}
+
+impl Benefits {
+    /// Nothing yet, and room for so many bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Benefits {
+        Benefits { edges: Bounded::new(bytes_max, usize::MAX) }
+    }
+
+    /// Whether an edge is speculated now.
+    pub fn verdict(&mut self, edge: &Edge) -> Verdict {
+        let Some(benefit) = self.edges.get_mut(edge).filter(|benefit| benefit.is_off()) else { return Verdict::Speculate };
+        benefit.asked += 1;
+        if benefit.asked < PROBED {
+            return Verdict::Refrain;
+        }
+        benefit.asked = 0;
+        Verdict::Probe
+    }
+
+    /// A run that was started so was right, and has saved that time.
+    pub fn adopted(&mut self, edge: Edge, saved: Duration) {
+        self.edges.change(edge, Benefit::default, |benefit| benefit.count(nanoseconds(saved)));
+    }
+
+    /// A run that was started so was wrong, and has wasted that processor time.
+    pub fn squashed(&mut self, edge: Edge, wasted: Duration) {
+        self.edges.change(edge, Benefit::default, |benefit| benefit.count(-nanoseconds(wasted)));
+    }
+
+    /// Drops what is known of a workflow.
+    pub fn forget(&mut self, workflow: u64) {
+        self.edges.retain(|edge| edge.workflow != workflow);
+    }
+
+    /// Bytes of all of it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.edges.bytes()
+    }
+
+    /// Drops what was not used for longest; false where there is nothing.
+    pub fn evict(&mut self) -> bool {
+        self.edges.evict()
+    }
+
+    /// All that is known, for people.
+    #[must_use]
+    pub fn known(&self) -> Vec<KnownEdge> {
+        let mut known: Vec<_> = self.edges.iter().collect();
+        known.sort_unstable_by_key(|(edge, _)| **edge);
+        let known = known.into_iter().map(|(edge, benefit)| KnownEdge {
+            workflow: shown(edge.workflow),
+            from: edge.from,
+            to: edge.to,
+            mean_us: benefit.mean_ns / 1_000,
+            is_off: benefit.is_off(),
+        });
+        known.collect()
+    }
+}
+
+/// What an edge has brought.
+#[derive(Clone, Debug, Serialize)]
+pub struct KnownEdge {
+    /// The fingerprint of the workflow's definition.
+    pub workflow: String,
+    /// The number of the state that has not ended.
+    pub from: StateIndex,
+    /// That of the state that is started.
+    pub to: StateIndex,
+    /// What is saved on average; below zero what is wasted.
+    pub mean_us: i64,
+    /// Whether it is not speculated.
+    pub is_off: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::state;
+    use super::*;
+
+    fn edge(to: u32) -> Edge {
+        Edge { workflow: 1, from: state(0), to: state(to) }
+    }
+
+    const MANY: usize = 1 << 20;
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn an_edge_is_speculated_until_it_has_wasted_more_than_it_saved_and_again_when_probes_pay() {
+        let mut benefits = Benefits::new(MANY);
+        (0..3).for_each(|_| benefits.squashed(edge(1), MS));
+        assert_eq!(benefits.verdict(&edge(1)), Verdict::Speculate, "too few samples");
+        benefits.squashed(edge(1), MS);
+        assert_eq!(benefits.verdict(&edge(2)), Verdict::Speculate, "another edge");
+        let (mut asked, mut probes) = (0, 0);
+        loop {
+            asked += 1;
+            match benefits.verdict(&edge(1)) {
+                Verdict::Refrain => assert!(asked % u32::from(PROBED) != 0, "{asked}"),
+                Verdict::Probe => {
+                    assert_eq!(asked % u32::from(PROBED), 0);
+                    probes += 1;
+                    benefits.adopted(edge(1), MS);
+                }
+                Verdict::Speculate => break,
+            }
+        }
+        assert!((1..=8).contains(&probes), "{probes} probes");
+        assert!(!benefits.known()[0].is_off);
+    }
+
+    #[test]
+    fn nine_hits_of_ten_stay_on_and_nine_misses_of_ten_go_off() {
+        for seed in 0..50 {
+            let (mut random, mut benefits) = (fastrand::Rng::with_seed(seed), Benefits::new(MANY));
+            for _ in 0..200 {
+                for (to, hits) in [(1, 90), (2, 10)] {
+                    match random.u8(..100) < hits {
+                        true => benefits.adopted(edge(to), MS),
+                        false => benefits.squashed(edge(to), MS),
+                    }
+                }
+            }
+            (0..20).for_each(|_| benefits.adopted(edge(1), MS));
+            (0..20).for_each(|_| benefits.squashed(edge(2), MS));
+            assert!(benefits.verdict(&edge(1)) == Verdict::Speculate && benefits.verdict(&edge(2)) == Verdict::Refrain, "{seed}");
+        }
+    }
+
+    /// Poison: whatever an edge has saved before, inputs that are made to mispredict turn it off.
+    #[test]
+    fn an_edge_that_always_loses_is_off_after_so_many_losses_whatever_it_has_saved() {
+        for seed in 0..200 {
+            let (mut random, mut benefits) = (fastrand::Rng::with_seed(seed), Benefits::new(MANY));
+            for _ in 0..random.u32(..50) {
+                let saved_us_max = 10_u64.pow(random.u32(..11));
+                benefits.adopted(edge(1), Duration::from_micros(random.u64(..saved_us_max)));
+            }
+            let mut losses = 0;
+            while benefits.verdict(&edge(1)) == Verdict::Speculate {
+                losses += 1;
+                assert!(losses <= LOSSES_MAX, "seed {seed}");
+                benefits.squashed(edge(1), Duration::from_nanos(random.u64(..1_000)));
+            }
+            // From then on one in 64.
+            let mut started = 0;
+            for _ in 0..6_400 {
+                if benefits.verdict(&edge(1)).is_started() {
+                    started += 1;
+                    benefits.squashed(edge(1), Duration::from_nanos(random.u64(..1_000)));
+                }
+            }
+            assert_eq!(started, 100, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn one_outcome_counts_only_so_much() {
+        let mut benefits = Benefits::new(MANY);
+        benefits.adopted(edge(1), Duration::MAX);
+        assert_eq!(benefits.known()[0].mean_us, 10_000_000 / 8);
+        benefits.squashed(edge(2), Duration::MAX);
+        assert_eq!(benefits.known()[1].mean_us, -10_000_000 / 8);
+        benefits.forget(2);
+        assert_eq!(benefits.known().len(), 2);
+        benefits.forget(1);
+        assert_eq!(benefits.bytes(), 0);
+    }
+}

@@ -1,0 +1,221 @@
+//! What speculation goes by: what executions of a tenant's workflows did, as tables from which it is predicted what the next one will do.
+//!
+//! ```text
+//!   driver --at a state--> way of a Choice (`paths`), answer of a function (`outputs`), its calls (`sequence`)
+//!     |                    is it worth a start: `benefit` of the edge, time that is left (`times`), `depth` by load; does a read wait (`stalls`)
+//!     '----committed-----> learn: ways, answers, calls, times; what was adopted, what was squashed
+//! ```
+//!
+//! Invariants:
+//! * Nothing is learned of a run that was not committed, but that it was squashed (speculation.md, S12). A prediction that is wrong costs time and nothing else: what is done with one is checked before anything of it is seen.
+//! * Tenants have tables of their own, and each has [`BYTES_MAX`] at most, whatever its clients send. They count in the server's budget as idle memory does, and are given back for requests.
+//! * Tables know neither a clock nor a store nor random numbers: what they need is passed in, so that a replay predicts the same.
+//! * Of inputs only keyed hashes are kept. Answers and arguments are kept as they are; only functions of the tenant get them.
+//!
+//! Design: SpecFaaS (HPCA 2023), sections IV and V.
+
+pub mod benefit;
+mod bounded;
+mod counts;
+pub mod depth;
+pub mod outputs;
+pub mod paths;
+pub mod sequence;
+pub mod stalls;
+mod tables;
+#[cfg(test)]
+mod tests;
+pub mod times;
+mod value;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use sledge_sandbox::{Budget, Reclaim};
+use sledge_workflow::definition::StateIndex;
+
+use self::benefit::{Edge, Verdict};
+use self::outputs::Answer;
+use self::paths::{Path, Trail, Way};
+use self::sequence::{Expected, Made};
+use self::stalls::Reader;
+use self::tables::Tables;
+use self::value::Keys;
+use crate::kv::BucketKey;
+use crate::memo::key::Digest;
+
+pub use self::tables::{BYTES_MAX, Known};
+
+/// A version of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Of<'a> {
+    /// The function's name.
+    pub name: &'a str,
+    /// Its number among all versions of all functions that the server has had: so code and configuration are a part of it.
+    pub version: u64,
+}
+
+/// The tables of one tenant.
+pub struct Speculation {
+    keys: Keys,
+    /// Each use is short: a look into a map, or a change of one entry.
+    tables: Mutex<Tables>,
+}
+
+impl fmt::Debug for Speculation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Speculation").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+impl Speculation {
+    /// Empty tables, which share a budget with all else that the server keeps. No client may know the secret.
+    #[must_use]
+    pub fn new(secret: [u8; 32], budget: Option<Arc<Budget>>) -> Arc<Speculation> {
+        let tables = Mutex::new(Tables::new(budget.clone()));
+        let speculation = Arc::new(Speculation { keys: Keys::new(secret), tables });
+        if let Some(budget) = budget {
+            let owner: Weak<Speculation> = Arc::downgrade(&speculation);
+            budget.lend(owner);
+        }
+        speculation
+    }
+
+    /// The key of a function's input. It takes no lock.
+    #[must_use]
+    pub fn key(&self, input: &Value) -> Digest {
+        self.keys.value(input)
+    }
+
+    /// The way that an execution will go at a state to which it has come by that path, if one is to be expected. `workflow` is the fingerprint of its definition, here and below.
+    #[must_use]
+    pub fn way(&self, workflow: u64, state: StateIndex, path: Path) -> Option<Way> {
+        self.tables().paths.way(workflow, state, path)
+    }
+
+    /// Learns the ways of a committed execution, or of the part of it that is committed, and takes them from the trail.
+    pub fn went(&self, workflow: u64, trail: &mut Trail) {
+        self.learn(|tables| tables.paths.learn(workflow, trail));
+    }
+
+    /// What a version of a function will answer to the input of that key, if that is to be expected.
+    #[must_use]
+    pub fn answer(&self, version: u64, input: &Digest) -> Option<Answer> {
+        self.tables().outputs.predict(version, input)
+    }
+
+    /// Learns what a run has answered that was committed.
+    pub fn answered(&self, of: Of<'_>, input: Digest, answer: &Answer) {
+        self.learn(|tables| tables.outputs.learn(of, input, answer));
+    }
+
+    /// The calls that a run of a version of a function will make, in their order, as far as these are to be expected.
+    #[must_use]
+    pub fn calls(&self, version: u64, input: &Bytes) -> Vec<Expected> {
+        let key = self.keys.body(input);
+        self.tables().sequences.expected(version, input, &key)
+    }
+
+    /// Learns the calls of a run that was committed, in their order.
+    pub fn called(&self, of: Of<'_>, input: &[u8], calls: &[Made]) {
+        let key = self.keys.body(input);
+        self.learn(|tables| tables.sequences.learn(of, input, key, calls));
+    }
+
+    /// Whether an edge is speculated now: to be asked once for each start.
+    #[must_use]
+    pub fn verdict(&self, edge: &Edge) -> Verdict {
+        self.tables().benefits.verdict(edge)
+    }
+
+    /// A run that was started ahead was right, and has saved that time.
+    pub fn adopted(&self, edge: Edge, saved: Duration) {
+        self.learn(|tables| tables.benefits.adopted(edge, saved));
+    }
+
+    /// A run that was started ahead was dropped, and has wasted that processor time.
+    pub fn squashed(&self, edge: Edge, wasted: Duration) {
+        self.learn(|tables| tables.benefits.squashed(edge, wasted));
+    }
+
+    /// A run of a reader was squashed, since the writer has written a key that it had read before.
+    pub fn read_too_early(&self, reader: Reader, writer: StateIndex, key: &BucketKey) {
+        self.learn(|tables| tables.stalls.squashed(reader, writer, key));
+    }
+
+    /// An execution was committed in which no run of the reader was squashed, though one ran ahead.
+    pub fn kept(&self, reader: Reader) {
+        self.learn(|tables| tables.stalls.kept(reader));
+    }
+
+    /// Whether a read of that key waits until the writer, which is under way and has not written a key like it, does so or has ended.
+    #[must_use]
+    pub fn waits(&self, reader: Reader, writer: StateIndex, key: &BucketKey) -> bool {
+        self.tables().stalls.waits(reader, writer, key)
+    }
+
+    /// A read has waited so; whether the writer has written such a key.
+    pub fn waited(&self, reader: Reader, writer: StateIndex, key: &BucketKey, has_written: bool) {
+        self.learn(|tables| tables.stalls.waited(reader, writer, key, has_written));
+    }
+
+    /// A committed run of a state's function took that long, from its start to its answer.
+    pub fn took(&self, workflow: u64, state: StateIndex, time: Duration) {
+        self.learn(|tables| tables.times.learn(workflow, state, time));
+    }
+
+    /// How long a run of a state's function is expected to take on that has taken so long already; none where there were too few. See [`times::worth`].
+    #[must_use]
+    pub fn remaining(&self, workflow: u64, state: StateIndex, so_far: Duration) -> Option<Duration> {
+        self.tables().times.remaining(workflow, state, so_far)
+    }
+
+    /// Drops what is known of a workflow: it is not served by that definition any more.
+    pub fn forget_workflow(&self, workflow: u64) {
+        self.learn(|tables| tables.forget_workflow(workflow));
+    }
+
+    /// Drops what is known of a version of a function: it is not served any more.
+    pub fn forget_function(&self, version: u64) {
+        self.learn(|tables| tables.forget_function(version));
+    }
+
+    /// Bytes of all tables.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.tables().bytes()
+    }
+
+    /// All that is known, for people.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        self.tables().known()
+    }
+
+    /// Changes the tables, and has them counted as they are then.
+    fn learn(&self, change: impl FnOnce(&mut Tables)) {
+        let mut tables = self.tables();
+        change(&mut tables);
+        tables.fit();
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // What is done under this lock cannot be half done, but by a bug; what is predicted then is still checked.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Requests need memory: what is known goes for that.
+impl Reclaim for Speculation {
+    fn reclaim(&self, bytes: u64) -> bool {
+        self.tables().give_back(bytes)
+    }
+}
+
+/// A fingerprint as the admin API shows it.
+fn shown(workflow: u64) -> String {
+    format!("{workflow:016x}")
+}

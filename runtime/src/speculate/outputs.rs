@@ -1,0 +1,343 @@
+//! What a function will answer to an input: what it has answered before (speculation.md, S3).
+//!
+//! Only answers of committed runs are learned. An input that is answered in another way each time is not predicted: after [`WRONG_MAX`] wrong answers in a row it has to be answered as before
+//! [`RIGHT_MIN`] times in a row. Each version of a function has answers of its own, so code and configuration are a part of every key.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use sledge_workflow::machine::Failure;
+
+use super::Of;
+use super::bounded::{Bounded, Weigh};
+use super::value::bytes_of;
+use crate::memo::key::Digest;
+
+/// Answers of one function.
+const ANSWERS_MAX: usize = 1_000;
+/// The part of all bytes that the answers of one function may have.
+const FUNCTION_PART: usize = 8;
+/// The part of all bytes that one answer may have.
+const ANSWER_PART: usize = 32;
+/// Functions with answers.
+const FUNCTIONS_MAX: usize = 256;
+/// Bytes of a function beside its name and its answers, about.
+const FUNCTION_BYTES: usize = 512;
+/// Answers that differ from the ones before, in a row, after which an input is not predicted.
+const WRONG_MAX: u8 = 3;
+/// Answers that are the same as before, in a row, after which it is predicted again.
+const RIGHT_MIN: u8 = 3;
+
+/// What a function answers: an output, or how it failed.
+pub type Answer = Result<Arc<Value>, Failure>;
+
+/// What functions have answered.
+#[derive(Debug)]
+pub struct Outputs {
+    functions: HashMap<u64, Function>,
+    /// Counts uses.
+    now: u64,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct Function {
+    name: Box<str>,
+    answers: Bounded<Digest, Known>,
+    used: u64,
+    rates: Rates,
+}
+
+#[derive(Debug)]
+struct Known {
+    answer: Answer,
+    /// How often in a row the answer was another one than before.
+    wrong: u8,
+    /// How often in a row it was the same, where it is not trusted.
+    right: u8,
+    is_trusted: bool,
+}
+
+/// How often a function's answers were predicted, and whether they were right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Rates {
+    /// Predictions that were asked for.
+    pub asked: u64,
+    /// Those of them that there were.
+    pub predicted: u64,
+    /// Answers of committed runs that were as the table would have said.
+    pub right: u64,
+    /// Those that were not.
+    pub wrong: u64,
+    /// Those about which the table would have said nothing.
+    pub unknown: u64,
+}
+
+impl Weigh for Known {
+    fn heap_bytes(&self) -> usize {
+        answer_bytes(&self.answer)
+    }
+}
+
+fn answer_bytes(answer: &Answer) -> usize {
+    match answer {
+        Ok(output) => bytes_of(output),
+        Err(Failure { error, cause }) => [error, cause].into_iter().flatten().map(|text| text.len()).sum(),
+    }
+}
+
+impl Function {
+    fn bytes(&self) -> usize {
+        FUNCTION_BYTES + self.name.len() + self.answers.bytes()
+    }
+}
+
+impl Known {
+    /// The answer of another run came.
+    fn came(&mut self, answer: &Answer) {
+        if self.answer == *answer {
+            self.wrong = 0;
+            self.right = self.right.saturating_add(1);
+            self.is_trusted |= self.right >= RIGHT_MIN;
+        } else {
+            self.answer.clone_from(answer);
+            self.right = 0;
+            self.wrong = self.wrong.saturating_add(1);
+            self.is_trusted &= self.wrong < WRONG_MAX;
+        }
+    }
+}
+
+impl Outputs {
+    /// Nothing yet, and room for so many bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Outputs {
+        Outputs { functions: HashMap::new(), now: 0, bytes: 0, bytes_max }
+    }
+
+    /// What a version of a function will answer to the input of that key, if that is to be expected.
+    pub fn predict(&mut self, version: u64, input: &Digest) -> Option<Answer> {
+        let function = self.functions.get_mut(&version)?;
+        self.now += 1;
+        function.used = self.now;
+        function.rates.asked += 1;
+        let answer = function.answers.get_mut(input).filter(|known| known.is_trusted).map(|known| known.answer.clone())?;
+        function.rates.predicted += 1;
+        Some(answer)
+    }
+
+    /// Learns what a run has answered that was committed.
+    pub fn learn(&mut self, of: Of<'_>, input: Digest, answer: &Answer) {
+        let function_bytes_max = self.bytes_max / FUNCTION_PART;
+        self.now += 1;
+        if !self.functions.contains_key(&of.version) && self.functions.len() >= FUNCTIONS_MAX {
+            self.drop_oldest_function();
+        }
+        let function = self.functions.entry(of.version).or_insert_with(|| {
+            let answers = Bounded::new(function_bytes_max, ANSWERS_MAX);
+            let new = Function { name: of.name.into(), answers, used: 0, rates: Rates::default() };
+            self.bytes += new.bytes();
+            new
+        });
+        function.used = self.now;
+        let before = function.bytes();
+        let Rates { right, wrong, unknown, .. } = &mut function.rates;
+        *match function.answers.peek(&input).filter(|known| known.is_trusted) {
+            None => unknown,
+            Some(known) if known.answer == *answer => right,
+            Some(_) => wrong,
+        } += 1;
+        if answer_bytes(answer) > self.bytes_max / ANSWER_PART {
+            function.answers.remove(&input);
+        } else {
+            let first = || Known { answer: answer.clone(), wrong: 0, right: 0, is_trusted: true };
+            function.answers.change(input, first, |known| known.came(answer));
+        }
+        self.bytes = self.bytes - before + function.bytes();
+        while self.bytes > self.bytes_max && self.evict() {}
+    }
+
+    /// Drops what is known of a version of a function.
+    pub fn forget(&mut self, version: u64) {
+        if let Some(function) = self.functions.remove(&version) {
+            self.bytes -= function.bytes();
+        }
+    }
+
+    /// Bytes of all of it.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Drops an answer of the function that was not used for longest, or the function where it has none; false where there is nothing.
+    pub fn evict(&mut self) -> bool {
+        let Some(oldest) = self.functions.values_mut().min_by_key(|function| function.used) else { return false };
+        let before = oldest.bytes();
+        if oldest.answers.evict() {
+            self.bytes = self.bytes - before + oldest.bytes();
+        } else {
+            self.drop_oldest_function();
+        }
+        true
+    }
+
+    fn drop_oldest_function(&mut self) {
+        if let Some((version, _)) = self.functions.iter().min_by_key(|(_, function)| function.used) {
+            self.forget(*version);
+        }
+    }
+
+    /// All functions, for people: what they have answered is not shown.
+    #[must_use]
+    pub fn known(&self) -> Vec<KnownFunction> {
+        let known = self.functions.iter().map(|(version, function)| KnownFunction {
+            function: function.name.to_string(),
+            version: *version,
+            answers: function.answers.len(),
+            distrusted: function.answers.iter().filter(|(_, known)| !known.is_trusted).count(),
+            bytes: function.bytes(),
+            rates: function.rates,
+        });
+        let mut known: Vec<_> = known.collect();
+        known.sort_unstable_by(|one, other| (&one.function, one.version).cmp(&(&other.function, other.version)));
+        known
+    }
+}
+
+/// What is known of a function's answers.
+#[derive(Clone, Debug, Serialize)]
+pub struct KnownFunction {
+    /// Its name.
+    pub function: String,
+    /// The number of its version.
+    pub version: u64,
+    /// Inputs of which an answer is known.
+    pub answers: usize,
+    /// Those of them that are not predicted, since the answer was wrong too often.
+    pub distrusted: usize,
+    /// Bytes of all that.
+    pub bytes: usize,
+    /// How good predictions were.
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const F: Of<'_> = Of { name: "f", version: 7 };
+    const MANY: usize = 1 << 20;
+
+    fn key(number: u64) -> Digest {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&number.to_le_bytes());
+        key
+    }
+
+    fn answer(value: impl Into<Value>) -> Answer {
+        Ok(Arc::new(value.into()))
+    }
+
+    fn failed(error: &str) -> Answer {
+        Err(Failure { error: Some(error.into()), cause: None })
+    }
+
+    #[test]
+    fn an_input_is_answered_as_before_also_by_a_failure_and_only_by_its_own_version() {
+        let mut outputs = Outputs::new(MANY);
+        assert_eq!(outputs.predict(7, &key(1)), None);
+        outputs.learn(F, key(1), &answer(json!({ "a": 1 })));
+        outputs.learn(F, key(2), &failed("Busy"));
+        assert_eq!(outputs.predict(7, &key(1)), Some(answer(json!({ "a": 1 }))));
+        assert_eq!(outputs.predict(7, &key(2)), Some(failed("Busy")));
+        assert_eq!(outputs.predict(8, &key(1)), None);
+        outputs.learn(F, key(1), &failed("Busy"));
+        assert_eq!(outputs.predict(7, &key(1)), Some(failed("Busy")), "the last answer counts");
+        outputs.forget(7);
+        assert_eq!((outputs.predict(7, &key(1)), outputs.bytes()), (None, 0));
+    }
+
+    #[test]
+    fn an_input_whose_answers_differ_is_not_predicted_until_they_are_the_same_again() {
+        let mut outputs = Outputs::new(MANY);
+        (0..3).for_each(|number| outputs.learn(F, key(1), &answer(number)));
+        assert_eq!(outputs.predict(7, &key(1)), Some(answer(2)), "two were wrong");
+        outputs.learn(F, key(1), &answer(2));
+        (3..5).for_each(|number| outputs.learn(F, key(1), &answer(number)));
+        assert_eq!(outputs.predict(7, &key(1)), Some(answer(4)), "not in a row");
+        outputs.learn(F, key(1), &answer(5));
+        assert_eq!(outputs.predict(7, &key(1)), None, "three were wrong");
+        for _ in 0..10 {
+            outputs.learn(F, key(1), &answer(5));
+            outputs.learn(F, key(1), &answer(5));
+            outputs.learn(F, key(1), &answer(6));
+            assert_eq!(outputs.predict(7, &key(1)), None, "two are not enough");
+        }
+        (0..3).for_each(|_| outputs.learn(F, key(1), &answer(6)));
+        assert_eq!(outputs.predict(7, &key(1)), Some(answer(6)));
+        assert_eq!(outputs.known()[0].distrusted, 0);
+    }
+
+    #[test]
+    fn it_is_counted_what_the_table_would_have_said() {
+        let mut outputs = Outputs::new(MANY);
+        outputs.learn(F, key(1), &answer(1));
+        assert!(outputs.predict(7, &key(1)).is_some() && outputs.predict(7, &key(2)).is_none());
+        (0..4).for_each(|number| outputs.learn(F, key(1), &answer(number)));
+        outputs.learn(F, key(1), &answer(1));
+        let known = &outputs.known()[0];
+        // Unknown, then 0, 1, 2 for 1, 0, 1; what comes then is not trusted.
+        let expected = Rates { asked: 2, predicted: 1, right: 0, wrong: 3, unknown: 3 };
+        assert_eq!((known.rates, known.answers, known.distrusted), (expected, 1, 1));
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_makes_room_by_bytes_by_entries_and_by_function() {
+        let mut outputs = Outputs::new(8 * MANY);
+        for number in 0..ANSWERS_MAX as u64 + 10 {
+            outputs.learn(F, key(number), &answer(number));
+            assert!(outputs.predict(7, &key(0)).is_some(), "it is used all the time");
+        }
+        assert_eq!(outputs.known()[0].answers, ANSWERS_MAX);
+        assert!(outputs.predict(7, &key(1)).is_none());
+        let large = |bytes: usize| answer("x".repeat(bytes));
+        outputs.learn(F, key(0), &large(8 * MANY / ANSWER_PART));
+        assert_eq!(outputs.predict(7, &key(0)), None, "it is too large, and the one before does not hold");
+        for version in 0..FUNCTIONS_MAX as u64 + 10 {
+            outputs.learn(Of { name: "g", version: 100 + version }, key(0), &large(10));
+        }
+        assert_eq!(outputs.functions.len(), FUNCTIONS_MAX);
+        assert!(!outputs.functions.contains_key(&7) && !outputs.functions.contains_key(&100));
+    }
+
+    #[test]
+    fn the_bounds_hold_whatever_comes_and_a_function_leaves_room_for_others() {
+        for seed in 0..10 {
+            let (mut random, mut outputs) = (fastrand::Rng::with_seed(seed), Outputs::new(100_000));
+            for _ in 0..3_000 {
+                let version = random.u64(..12);
+                let of = Of { name: "f", version };
+                match random.u8(..20) {
+                    0 => outputs.forget(version),
+                    1 => _ = outputs.evict(),
+                    2..8 => _ = outputs.predict(version, &key(random.u64(..200))),
+                    _ => outputs.learn(of, key(random.u64(..200)), &answer("x".repeat(random.usize(..4_000)))),
+                }
+                assert!(outputs.bytes() <= 100_000, "seed {seed}: {} bytes", outputs.bytes());
+                assert_eq!(outputs.functions.values().map(Function::bytes).sum::<usize>(), outputs.bytes(), "seed {seed}");
+                for function in outputs.functions.values() {
+                    assert!(function.answers.bytes() <= 100_000 / FUNCTION_PART, "seed {seed}");
+                }
+            }
+            while outputs.evict() {}
+            assert_eq!(outputs.bytes(), 0, "seed {seed}");
+        }
+    }
+}

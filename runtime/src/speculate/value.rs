@@ -1,0 +1,133 @@
+//! Inputs as keys of tables, and what values take up.
+//!
+//! A key is a keyed hash of 256 bits: no client can make two inputs that share one, and nothing of an input is kept. It covers the value, not its text: two objects with the same members in another order are one input.
+
+use blake3::Hasher;
+use serde_json::Value;
+
+use crate::memo::key::Digest;
+
+/// Bytes of an object's member beside its name and its value, about.
+const MEMBER_BYTES: usize = 48;
+
+/// Makes keys.
+#[derive(Clone)]
+pub(super) struct Keys {
+    secret: [u8; 32],
+}
+
+impl Keys {
+    /// With a secret that no client knows.
+    pub(super) const fn new(secret: [u8; 32]) -> Keys {
+        Keys { secret }
+    }
+
+    /// The key of a value.
+    pub(super) fn value(&self, value: &Value) -> Digest {
+        let mut hasher = Hasher::new_keyed(&self.secret);
+        hasher.update(b"v");
+        put(&mut hasher, value);
+        *hasher.finalize().as_bytes()
+    }
+
+    /// The key of a body.
+    pub(super) fn body(&self, body: &[u8]) -> Digest {
+        let mut hasher = Hasher::new_keyed(&self.secret);
+        hasher.update(b"b");
+        hasher.update(body);
+        *hasher.finalize().as_bytes()
+    }
+}
+
+/// Writes a value. Everything has its kind and its length before it, so no two values make the same bytes.
+fn put(hasher: &mut Hasher, value: &Value) {
+    match value {
+        Value::Null => _ = hasher.update(b"n"),
+        Value::Bool(true) => _ = hasher.update(b"t"),
+        Value::Bool(false) => _ = hasher.update(b"f"),
+        Value::Number(number) => {
+            hasher.update(b"#");
+            put_text(hasher, &number.to_string());
+        }
+        Value::String(text) => {
+            hasher.update(b"s");
+            put_text(hasher, text);
+        }
+        Value::Array(items) => {
+            hasher.update(b"[");
+            put_count(hasher, items.len());
+            items.iter().for_each(|item| put(hasher, item));
+        }
+        Value::Object(members) => {
+            hasher.update(b"{");
+            put_count(hasher, members.len());
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            for (name, member) in members {
+                put_text(hasher, name);
+                put(hasher, member);
+            }
+        }
+    }
+}
+
+fn put_text(hasher: &mut Hasher, text: &str) {
+    put_count(hasher, text.len());
+    hasher.update(text.as_bytes());
+}
+
+fn put_count(hasher: &mut Hasher, count: usize) {
+    hasher.update(&(count as u64).to_le_bytes());
+}
+
+/// What a value takes up, about.
+pub(super) fn bytes_of(value: &Value) -> usize {
+    let inner = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(members) => members.iter().map(|(name, member)| MEMBER_BYTES + name.len() + bytes_of(member)).sum(),
+    };
+    size_of::<Value>() + inner
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_told_apart_and_the_order_of_members_does_not_count() {
+        let keys = Keys::new([7; 32]);
+        let values = [
+            json!(null),
+            json!(false),
+            json!(true),
+            json!(0),
+            json!(0.5),
+            json!("0"),
+            json!(""),
+            json!([]),
+            json!({}),
+            json!([[], []]),
+            json!([[[]]]),
+            json!(["ab", ""]),
+            json!(["a", "b"]),
+            json!({ "a": "b" }),
+            json!({ "a": ["b"] }),
+            json!({ "": "ab" }),
+            json!(["a", { "b": null }]),
+            json!([{ "a": null }, "b"]),
+        ];
+        let made: BTreeSet<Digest> = values.iter().map(|value| keys.value(value)).collect();
+        assert_eq!(made.len(), values.len());
+        let [one, other]: [Value; 2] =
+            [r#"{"a":1,"b":{"c":2,"d":3}}"#, r#"{"b":{"d":3,"c":2},"a":1}"#].map(|text| serde_json::from_str(text).unwrap());
+        assert_eq!(keys.value(&one), keys.value(&other));
+        assert_ne!(keys.value(&one), Keys::new([8; 32]).value(&one), "the secret counts");
+        assert_ne!(keys.body(b"n"), keys.value(&Value::Null));
+    }
+}
