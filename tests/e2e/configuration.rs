@@ -223,6 +223,39 @@ fn compression_with_nothing_is_refused() {
 }
 
 #[test]
+fn speculation_of_what_does_not_speculate_is_refused() {
+    let states = json!({ "Ask": { "Type": "Pass", "Next": "Done" }, "Done": { "Type": "Succeed" } });
+    let definition = write("speculates.asl.json", &json!({ "StartAt": "Ask", "States": states }).to_string());
+    let with = |more: Value| {
+        let mut workflow = json!({ "name": "w", "path": definition });
+        more.as_object().expect("an object").iter().for_each(|(key, value)| workflow[key] = value.clone());
+        let function = crate::entry_with("a", "echo.wat", &json!({ "isolation": "serializable", "speculative": false }));
+        json!({ "kv": "memory", "functions": [function], "workflows": [workflow] }).to_string()
+    };
+    for level in ["off", "paths", "outputs", "stalls", "skips"] {
+        let more = json!({ "speculation": level, "speculation_depth_max": 16, "speculation_excluded": ["Done"] });
+        let good = check("speculation.json", &with(more));
+        assert_eq!(good.code(), 0, "{level}: {}", good.stderr);
+    }
+    for (more, words) in [
+        (json!({ "speculation": "all" }), ["workflows[0].speculation: unknown variant `all`", "`off`, `paths`"]),
+        (
+            json!({ "speculation": "paths", "type": "standard" }),
+            ["workflows[0].speculation: ", "make the workflow `type = \"express\"`, or leave `speculation` out"],
+        ),
+        (json!({ "speculation_depth_max": 0 }), ["workflows[0].speculation_depth_max: 0 is out of range", "1 to 16"]),
+        (json!({ "speculation_excluded": ["Ask", "Ask"] }), ["workflows[0].speculation_excluded[1]: `Ask`", "twice"]),
+        (json!({ "speculation_depth": 2 }), ["unknown key `speculation_depth` at workflows[0]", "speculation_depth_max"]),
+    ] {
+        assert_refused("speculation.json", &with(more), &words);
+    }
+    // A server that has the workflow begins all the same, as with any mistake in a definition.
+    let done = check("speculation.json", &with(json!({ "speculation_excluded": ["Done", "Asks"] })));
+    let line = "speculation_excluded[1]: there is no state `Asks`; the states are: Ask, Done";
+    assert!(done.code() == 1 && done.stderr.contains(line), "{}", done.stderr);
+}
+
+#[test]
 fn folders_that_cannot_be_served_are_named() {
     let served = tempfile::tempdir().expect("a folder");
     let folder = |more: Value| {

@@ -20,6 +20,7 @@ mod read;
 mod redirect;
 mod schedule;
 mod settings;
+mod speculation;
 mod workflow;
 mod workflow_limits;
 
@@ -59,6 +60,7 @@ pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
 pub use schedule::{SCHEDULES_MAX, ScheduleConfig};
 pub use settings::{SettingChange, differences, merged, settings};
+pub use speculation::SpeculationLevel;
 pub use workflow::{WORKFLOWS_MAX, WorkflowConfig, WorkflowKind};
 pub use workflow_limits::WorkflowLimits;
 
@@ -368,6 +370,9 @@ pub struct FunctionConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2_592_000))]
     pub outbox_age_max_s: Option<u64>,
+    /// Whether it may start, in a workflow with `speculation`, before everything before it is committed. It matters with `isolation = "serializable"`; other functions never do.
+    #[serde(default = "speculative_default")]
+    pub speculative: bool,
     /// Whether a request that equals an earlier one is answered from a table, without a run.
     #[serde(default)]
     pub memo: Memo,
@@ -690,6 +695,7 @@ impl FunctionConfig {
             isolation: Isolation::default(),
             effects: OutsideEffects::default(),
             outbox_age_max_s: None,
+            speculative: speculative_default(),
             memo: Memo::default(),
             pure: false,
             memo_bytes_max: memo::bytes_max_default(),
@@ -795,6 +801,10 @@ const fn opt_level_default() -> u8 {
 
 fn tenant_default() -> String {
     TENANT_DEFAULT.to_owned()
+}
+
+const fn speculative_default() -> bool {
+    true
 }
 
 const fn weight_default() -> u32 {

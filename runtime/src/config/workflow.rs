@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::asynchronous::AsynchronousConfig;
 use super::check::{Problems, is_name, name_rule, route};
+use super::speculation::{self, SpeculationLevel};
 use super::workflow_limits::{self, WorkflowLimits};
 use super::{DEADLINE_MS_MAX, HOSTS_MAX, tenant_default};
 use crate::upstream::Allowed;
@@ -57,6 +58,16 @@ pub struct WorkflowConfig {
     /// How many standard executions run at the same time and begin in a time. Those beyond are queued. Default: no limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<WorkflowLimits>,
+    /// What executions speculate on: functions with `isolation = "serializable"` start before those before them have ended, and nothing of them is seen until it is right. For `express` ones.
+    #[serde(default, skip_serializing_if = "SpeculationLevel::is_off")]
+    pub speculation: SpeculationLevel,
+    /// How many functions of an execution run ahead of what is committed, at most. The busier the workers are, the fewer.
+    #[serde(default = "speculation::depth_max_default", skip_serializing_if = "speculation::is_depth_max_default")]
+    #[schemars(range(min = 1, max = 16))]
+    pub speculation_depth_max: u32,
+    /// States that never start before everything before them is committed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speculation_excluded: Vec<String>,
 }
 
 /// How long executions live.
@@ -113,6 +124,9 @@ impl WorkflowConfig {
             executions_max: *calls_max,
             retention_days: *retention_days,
             limits,
+            speculation: SpeculationLevel::default(),
+            speculation_depth_max: speculation::depth_max_default(),
+            speculation_excluded: Vec::new(),
         }
     }
 
@@ -173,6 +187,7 @@ pub(super) fn check(
         }
         workflow_limits::check(&at, limits, problems);
     }
+    speculation::check(at, workflow, problems);
     if let Some(listen) = listen.as_deref().filter(|listen| !listens(listen)) {
         problems.push(format!("{at}.listen"), format!("`{}` is not the address of a function", listen.escape_default()));
     }

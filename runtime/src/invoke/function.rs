@@ -180,6 +180,8 @@ pub struct Function {
     pub isolation: Option<txn::Isolation>,
     /// For how long a request that it has left behind is sent again.
     pub outbox_age_max: Duration,
+    /// Whether it may start before everything before it is committed, as a transaction of an execution that speculates.
+    pub speculative: bool,
     /// What its runs did, and the answers that are given again, where the configuration asks for that.
     pub memo: Option<Arc<Memo>>,
     /// The functions that it may call.
@@ -254,6 +256,7 @@ impl Function {
             asynchronous: loaded.asynchronous,
             isolation,
             outbox_age_max: loaded.outbox_age_max,
+            speculative: loaded.speculative,
             neighbours,
             number,
             version,

@@ -127,6 +127,7 @@ pub struct Loaded {
     pub(super) isolation: Isolation,
     pub(super) effects: OutsideEffects,
     pub(super) outbox_age_max: Duration,
+    pub(super) speculative: bool,
     /// How its runs are remembered, if they are.
     pub(super) memo: Option<memo::Settings>,
     pub(super) deadline: Duration,
@@ -220,6 +221,7 @@ impl Loaded {
             isolation: config.isolation,
             effects: config.effects,
             outbox_age_max: Duration::from_secs(config.outbox_age_max_s.unwrap_or(OUTBOX_AGE_S)),
+            speculative: config.speculative,
             memo: (config.memo != Memo::Off).then(|| memo::Settings {
                 answers: config.memo == Memo::Auto,
                 pure: config.pure,

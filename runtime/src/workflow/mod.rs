@@ -157,10 +157,10 @@ pub fn read(config: &WorkflowConfig) -> Result<Definition, String> {
         .map_err(|mistakes| told(mistakes.iter().map(|mistake| format!("{path}:{mistake}")).collect()))?;
     let refused: Vec<_> =
         definition.resources().filter_map(|(state, resource)| Some((state, refusal(config.kind, resource)?))).collect();
-    if refused.is_empty() {
-        return Ok(definition);
-    }
-    Err(told(refused.into_iter().map(|(state, why)| format!("{path}: state {state:?}: {why}")).collect()))
+    let refused = refused.into_iter().map(|(state, why)| format!("{path}: state {state:?}: {why}"));
+    let excluded = config.excluded_problems(definition.states().iter().map(|state| &*state.name));
+    let refused: Vec<_> = refused.chain(excluded.into_iter().map(|why| format!("{path}: {why}"))).collect();
+    if refused.is_empty() { Ok(definition) } else { Err(told(refused)) }
 }
 
 /// What executions of that kind cannot do.

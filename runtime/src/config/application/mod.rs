@@ -31,7 +31,7 @@ pub const BUILT_FOLDER: &str = ".sledge";
 const LOCAL: &str = "local";
 
 /// Settings that an application decides for its functions, or does not have.
-const DECIDED: [&str; 21] = [
+const DECIDED: [&str; 22] = [
     "name",
     "path",
     "build",
@@ -46,6 +46,7 @@ const DECIDED: [&str; 21] = [
     "isolation",
     "effects",
     "outbox_age_max_s",
+    "speculative",
     "memo",
     "pure",
     "memo_bytes_max",
