@@ -190,6 +190,14 @@ impl Bucket {
         Ok(sys::kv_increment(self.0, key.as_ref(), delta)?)
     }
 
+    /// The same without the sum. In a transaction that is no read: requests that add to the same number do not conflict.
+    ///
+    /// # Errors
+    /// As for [`Bucket::increment`].
+    pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<(), Error> {
+        Ok(sys::kv_add(self.0, key.as_ref(), delta)?)
+    }
+
     /// Puts a value under a key if it has the version `expected`.
     ///
     /// # Errors

@@ -162,6 +162,10 @@ pub(crate) fn kv_increment(bucket: u32, key: &[u8], delta: i64) -> Result<i64, i
     Ok(sum)
 }
 
+pub(crate) fn kv_add(bucket: u32, key: &[u8], delta: i64) -> Result<(), i32> {
+    kv_increment(bucket, key, delta).map(drop)
+}
+
 pub(crate) fn kv_compare_and_swap(bucket: u32, key: &[u8], expected: u64, value: &[u8]) -> Result<(bool, u64), i32> {
     with(|world| world.commit(bucket, &[(key, expected)], &[(key, Some(value))]))
 }

@@ -253,6 +253,11 @@ pub(crate) fn kv_increment(bucket: u32, key: &[u8], delta: i64) -> Result<i64, i
     Ok(sum)
 }
 
+pub(crate) fn kv_add(bucket: u32, key: &[u8], delta: i64) -> Result<(), i32> {
+    // SAFETY: see above. Without an address for it, no sum is written.
+    checked(unsafe { increment(bucket, key.as_ptr(), key.len(), delta, std::ptr::null_mut()) }).map(drop)
+}
+
 pub(crate) fn kv_compare_and_swap(bucket: u32, key: &[u8], expected: u64, value: &[u8]) -> Result<(bool, u64), i32> {
     let mut version = 0;
     let (at, length) = (value.as_ptr(), value.len());

@@ -20,7 +20,8 @@ pub fn store() {
     assert!(second > first);
     assert_eq!(bucket.increment("pears", -3), Ok(-3));
     assert_eq!((bucket.increment("pears", 5), bucket.increment("apple", 1)), (Ok(2), Err(kv::Error::NotSuch)));
-    assert_eq!(bucket.increment("pears", i64::MAX), Err(kv::Error::Overflow));
+    assert_eq!((bucket.add("pears", 7), bucket.add("apple", 1)), (Ok(()), Err(kv::Error::NotSuch)));
+    assert_eq!((bucket.increment("pears", 1), bucket.increment("pears", i64::MAX)), (Ok(10), Err(kv::Error::Overflow)));
     bucket.set_many(&[("plum", "blue"), ("peach", "pink")]).unwrap();
     assert_eq!(bucket.keys("p").unwrap(), [&b"peach"[..], b"pears", b"plum"]);
     let found = bucket.get_many(&["plum", "fig"]).unwrap();
