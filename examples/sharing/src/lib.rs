@@ -1,5 +1,5 @@
 //! The workloads of *MXFaaS* (ISCA 2023, table 1): nine functions that fetch, compute and store ([`FUNCTIONS`]), and four applications of
-//! functions that call each other ([`APPLICATIONS`]).
+//! functions that call each other ([`APPLICATIONS`]). One more such application is of *SpecFaaS* (HPCA 2023, table 2): [`TRAVEL`].
 //!
 //! One artifact serves them all: a function does what its name says. Natively this is a library with the same functions over a store in
 //! memory ([`Memory`]), so that a driver knows each reply. Nothing here reads a clock or random numbers.
@@ -13,7 +13,7 @@ mod tickets;
 mod world;
 
 pub use serving::{Answer, FUNCTIONS, WORK_MAX};
-pub use tickets::{APPLICATIONS, DATES, Journey, STEPS, TRIPS};
+pub use tickets::{APPLICATIONS, DATES, Journey, STEPS, TRAVEL, TRIPS};
 pub use world::{Entry, Error, Memory, Uses, World, setup_body, setups};
 
 /// Most inputs that a request to a setup function may ask for.
@@ -38,7 +38,7 @@ pub fn bucket(name: &str) -> &'static str {
     if name.starts_with(tickets::PREFIX) { "tickets" } else { "sharing" }
 }
 
-/// The body of request number `input` to one of the [`FUNCTIONS`] or [`APPLICATIONS`].
+/// The body of request number `input` to one of the [`FUNCTIONS`] or [`APPLICATIONS`], or to [`TRAVEL`].
 #[must_use]
 pub fn body(name: &str, input: u32, work: u32) -> String {
     if name.starts_with(tickets::PREFIX) { tickets::body(name, input, work) } else { serving::body(input, work) }

@@ -1,6 +1,6 @@
 //! All functions over the store in memory.
 
-use crate::{APPLICATIONS, Answer, Error, FUNCTIONS, Memory, Uses, body, names};
+use crate::{APPLICATIONS, Answer, Error, FUNCTIONS, Memory, TRAVEL, Uses, body, names};
 
 fn memory() -> Memory {
     let mut memory = Memory::new();
@@ -34,8 +34,9 @@ fn each_function_reads_writes_and_calls_what_the_readme_says() {
         ("ts-trip-info", 21, 6, 23),
         ("ts-left", 8, 2, 4),
         ("ts-cancel", 4, 3, 3),
+        ("ts-travel", 7, 1, 7),
     ];
-    assert!(expected.iter().map(|(name, ..)| *name).eq(FUNCTIONS.into_iter().chain(APPLICATIONS)));
+    assert!(expected.iter().map(|(name, ..)| *name).eq(FUNCTIONS.into_iter().chain(APPLICATIONS).chain([TRAVEL])));
     for (name, reads, writes, calls) in expected {
         for input in [0, 3, 11] {
             assert_eq!(used(&mut memory, name, input), Uses { reads, writes, calls }, "{name} {input}");
@@ -46,7 +47,7 @@ fn each_function_reads_writes_and_calls_what_the_readme_says() {
 /// A driver need not know in which order its requests were served.
 #[test]
 fn the_same_request_has_the_same_reply_whatever_came_between() {
-    let all: Vec<_> = FUNCTIONS.into_iter().chain(APPLICATIONS).flat_map(|name| [(name, 2), (name, 7)]).collect();
+    let all: Vec<_> = FUNCTIONS.into_iter().chain(APPLICATIONS).chain([TRAVEL]).flat_map(|name| [(name, 2), (name, 7)]).collect();
     let mut memory = memory();
     let mut ask = |(name, input): &(&'static str, u32), work| memory.answer(name, body(name, *input, work).as_bytes()).unwrap();
     let first: Vec<_> = all.iter().map(|one| ask(one, 3)).collect();
@@ -73,6 +74,19 @@ fn replies_say_what_came_out() {
     let result = ask("ml-train", 5, 40).result;
     let errors: Vec<f32> = result.rsplit(' ').step_by(2).take(2).map(|word| word.parse().unwrap()).collect();
     assert!(errors[0] < 0.8 * errors[1], "{result}");
+}
+
+#[test]
+fn seats_are_looked_for_in_trains_that_go_there() {
+    let mut memory = memory();
+    let calls = |memory: &mut Memory, from: &str, to: &str| {
+        let before = memory.uses().calls;
+        let ask = format!(r#"{{"ask": {{"trip": 3, "date": 5, "from": "{from}", "to": "{to}"}}}}"#);
+        let reply = String::from_utf8(memory.answer(TRAVEL, ask.as_bytes()).unwrap()).unwrap();
+        (memory.uses().calls - before, reply.contains(r#""left":null"#), reply.contains(r#""train":"night""#))
+    };
+    assert_eq!(calls(&mut memory, "Kassel", "Ulm"), (7, false, true));
+    assert_eq!(calls(&mut memory, "Ulm", "Kassel"), (4, true, true));
 }
 
 #[test]
@@ -147,7 +161,7 @@ fn the_readme_says_what_is_replied() {
         }
     }
     assert!(
-        commands == 6 && wrong.is_empty(),
+        commands == 7 && wrong.is_empty(),
         "{commands} commands; replies that the README does not have:\n{}",
         wrong.join("\n")
     );

@@ -1,4 +1,4 @@
-//! Four applications of a railway, after the TrainTicket benchmark: functions that call each other and read and write small records.
+//! Five applications of a railway, after the TrainTicket benchmark: functions that call each other and read and write small records.
 //!
 //! Each function is a step: it gets a question by value, reads or writes what belongs to it, asks others, and replies. Nothing is shared
 //! but the store, and each function asks one thing after the other.
@@ -32,10 +32,13 @@ pub(crate) const SETUP: &str = "ts-setup";
 /// What clients ask.
 pub const APPLICATIONS: [&str; 4] = ["ts-tickets", "ts-trip-info", "ts-left", "ts-cancel"];
 
+/// What clients ask, too: an application that is not in the table of MXFaaS, but in that of SpecFaaS.
+pub const TRAVEL: &str = "ts-travel";
+
 type Step = fn(&mut Call<'_>, &[u8]) -> Result<Reply, Error>;
 
 /// All functions: the applications' own, and those that they call.
-const TABLE: [(&str, Step); 31] = [
+const TABLE: [(&str, Step); 32] = [
     ("ts-tickets", |call, body| call.serve(body, searches::tickets)),
     ("ts-trip-info", |call, body| call.serve(body, searches::trip_info)),
     ("ts-left", |call, body| call.serve(body, searches::left)),
@@ -67,6 +70,7 @@ const TABLE: [(&str, Step); 31] = [
     ("ts-order", |call, body| call.serve(body, orders::order)),
     ("ts-refund-rate", |call, body| call.serve(body, orders::refund_rate)),
     ("ts-pay-back", |call, body| call.serve(body, orders::pay_back)),
+    (TRAVEL, |call, body| call.serve(body, searches::travel)),
 ];
 
 /// Their names.
@@ -153,7 +157,7 @@ pub(crate) fn answer(name: &str, world: &mut dyn World, body: &[u8]) -> Result<V
 pub(crate) fn body(name: &str, input: u32, work: u32) -> String {
     let message = match name {
         "ts-cancel" => json(&Message { ask: orders::Cancel { order: input % data::ORDERS }, work }),
-        "ts-left" => json(&Message { ask: searches::Left::from(Journey::numbered(input)), work }),
+        "ts-left" | TRAVEL => json(&Message { ask: searches::Left::from(Journey::numbered(input)), work }),
         _ => json(&Message { ask: Journey::numbered(input), work }),
     };
     String::from_utf8(message).unwrap_or_default()

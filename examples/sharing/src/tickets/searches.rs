@@ -71,6 +71,15 @@ pub(super) struct Page {
     delay_min: u32,
 }
 
+/// What `ts-travel` says of a train.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Travel {
+    train: String,
+    departs_min: u32,
+    /// Seats that are left, if it goes from the one station to the other.
+    left: Option<Count>,
+}
+
 /// A train on its way, and where a journey is on it.
 struct Ride {
     trip: Trip,
@@ -90,11 +99,17 @@ fn places(route: &Route, stations: &Stations) -> Result<(usize, usize), Error> {
     }
 }
 
+/// Two stations, and a train with its route, whether it goes from the one to the other or not.
+fn found(call: &mut Call<'_>, from: &str, to: &str, trip: u32) -> Result<(Stations, Trip, Route, Train), Error> {
+    let stations = call.ask("ts-station-ids", Names { from: from.to_owned(), to: to.to_owned() })?;
+    let trip: Trip = call.ask("ts-trip", Of { number: trip })?;
+    let route = call.ask("ts-route", Of { number: trip.route })?;
+    let train = call.ask("ts-train", Of { number: trip.train })?;
+    Ok((stations, trip, route, train))
+}
+
 fn ride(call: &mut Call<'_>, ask: &Journey) -> Result<Ride, Error> {
-    let stations: Stations = call.ask("ts-station-ids", Names { from: ask.from.clone(), to: ask.to.clone() })?;
-    let trip: Trip = call.ask("ts-trip", Of { number: ask.trip })?;
-    let route: Route = call.ask("ts-route", Of { number: trip.route })?;
-    let train: Train = call.ask("ts-train", Of { number: trip.train })?;
+    let (stations, trip, route, train) = found(call, &ask.from, &ask.to, ask.trip)?;
     let (from, to) = places(&route, &stations)?;
     Ok(Ride { trip, route, train, from, to, stations })
 }
@@ -167,4 +182,18 @@ pub(super) fn left(call: &mut Call<'_>, ask: Left) -> Result<Vec<Count>, Error> 
     let least = left.iter().map(|left| left.comfort + left.economy).min().unwrap_or_default();
     call.write(&format!("least/{}/{}", ask.trip, ask.date), &Number { number: least })?;
     Ok(left)
+}
+
+/// Whether a train can be taken from one station to the other, and how many seats are left in it.
+pub(super) fn travel(call: &mut Call<'_>, ask: Left) -> Result<Travel, Error> {
+    let (stations, trip, route, train) = found(call, &ask.from, &ask.to, ask.trip)?;
+    let left = match places(&route, &stations) {
+        Ok((from, to)) => {
+            let (from, to) = (from as u32, to as u32);
+            let seats = SeatsAsk { trip: ask.trip, date: ask.date, route: trip.route, from, to, all: trip.seats };
+            Some(call.ask("ts-seats", seats)?)
+        }
+        Err(_) => None,
+    };
+    Ok(Travel { train: train.name, departs_min: trip.departs_min, left })
 }
