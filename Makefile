@@ -17,7 +17,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 # Packages that are no members of the workspace: built as their users would, each with its own lock file.
-OUTSIDE := examples/photograph examples/image-resize examples/plate-detect examples/kv-counter examples/fan-out examples/distributed-sort examples/game examples/sharing sdk/rust sdk/grpc/rust/prepare
+OUTSIDE := examples/photograph examples/image-resize examples/plate-detect examples/kv-counter examples/fan-out examples/distributed-sort examples/game examples/sharing examples/speculation sdk/rust sdk/grpc/rust/prepare
 
 # What criterion measures: `cargo bench`.
 PHASES := compile costs execute in_process request
