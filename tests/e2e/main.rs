@@ -86,6 +86,7 @@ mod sharing;
 mod shutdown;
 mod snapshot;
 mod sockets;
+mod speculation;
 mod statuses;
 mod stores;
 mod strain;
