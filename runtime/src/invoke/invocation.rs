@@ -47,7 +47,7 @@ pub struct Invocation {
     pub request_id: Option<Arc<str>>,
     /// Its place in a trace, if there are any.
     pub trace: Option<Arc<Trace>>,
-    /// The transaction of its caller, which it joins.
+    /// The transaction of its caller, which it joins; or the one that was opened for it.
     pub joins: Option<Arc<Transaction>>,
     /// Where it tells what it did, if its caller is looked at.
     pub tells: Option<Arc<Callees>>,
@@ -102,10 +102,10 @@ impl Input {
 }
 
 impl Invocation {
-    /// What it runs with, and its transaction, if it has one: of its own, or as a part of its caller's.
+    /// What it runs with, and its transaction, if it has one: of its own, as a part of its caller's, or the column of a pipeline that was opened for it.
     pub(crate) fn begin(&mut self) -> (Input, Option<Arc<Transaction>>) {
         let transaction = match (&self.joins, &self.function.isolation) {
-            (Some(above), _) => Transaction::join(above),
+            (Some(given), _) => Transaction::of_call(given),
             (None, Some(isolation)) => Transaction::begin(isolation),
             (None, None) => return (mem::take(&mut self.input), None),
         };
@@ -379,6 +379,8 @@ mod tests {
     use crate::invoke::{Dispatcher, by_hand};
     use crate::reply;
     use crate::schedule::{FunctionId, TenantId};
+    use crate::txn::pipeline::{Dewey, Pipeline};
+    use crate::txn::{Isolation, Outside};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -485,6 +487,19 @@ mod tests {
         assert!(in_order.is_sorted_by(|before, after| before < after), "{in_order:?}");
         assert!(second.path() == second.path() && second.path() != third.path());
         assert_eq!((format!("{:?}", below.path()), root.path().to_string()), ("2.40".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_run_takes_the_column_that_was_opened_for_it_and_what_it_calls_is_a_part_of_that() {
+        let isolation = Isolation { contention: Arc::default(), outside: Outside::Refused };
+        let pipeline = Pipeline::new(None, Arc::default());
+        let (_, column) = pipeline.open(Dewey::new(&[1]), &isolation).unwrap();
+        let begun = [(); 2].map(|()| {
+            let mut invocation = invocation(Instant::now());
+            invocation.joins = Some(Arc::clone(&column));
+            invocation.begin().1.unwrap()
+        });
+        assert_eq!(begun.map(|transaction| Arc::ptr_eq(&transaction, &column)), [true, false]);
     }
 
     #[test]

@@ -28,14 +28,21 @@ const PROVISIONAL: u64 = 1 << 63;
 pub struct Versions(Option<Arc<AtomicU64>>);
 
 impl Versions {
-    fn next(&mut self) -> u64 {
+    /// The next one.
+    pub(super) fn next(&mut self) -> u64 {
         // Relaxed: a number that orders nothing else.
         PROVISIONAL | (self.0.get_or_insert_default().fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Those of a part.
+    /// Those of a part, or of another column of the same pipeline.
     fn share(&mut self) -> Versions {
         Versions(Some(Arc::clone(self.0.get_or_insert_default())))
+    }
+
+    /// The last one that was given.
+    pub(super) fn last(&self) -> u64 {
+        // Relaxed, as above.
+        PROVISIONAL | self.0.as_ref().map_or(0, |count| count.load(Ordering::Relaxed))
     }
 }
 
@@ -55,6 +62,15 @@ pub enum Stale {
     Key(BucketKey),
     /// The set of keys of a bucket.
     Bucket(BucketName),
+}
+
+/// What a transaction has written under a key, as a successor in a [pipeline](super::pipeline) sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// This is there, or nothing is.
+    Value(Option<Entry>),
+    /// This is added to what is there.
+    Add(i64),
 }
 
 /// What is to become of a key.
@@ -86,6 +102,11 @@ impl Column {
     #[must_use]
     pub fn part(&mut self) -> Column {
         Column { versions: self.versions.share(), ..Column::default() }
+    }
+
+    /// An empty one whose versions are told from those of all others that share them.
+    pub(super) fn sharing(versions: &mut Versions) -> Column {
+        Column { versions: versions.share(), ..Column::default() }
     }
 
     /// Bytes that it keeps.
@@ -244,12 +265,7 @@ impl Column {
     #[must_use]
     pub fn commit(&self, with_writes: bool) -> Commit {
         let expected = self.expected().map(|(key, version)| (key.clone(), version)).collect();
-        let change = |write: &Write| match write {
-            Write::Value(Some(value), _) => Change::Put(value.clone()),
-            Write::Value(None, _) => Change::Delete,
-            Write::Add(delta) => Change::Add(*delta),
-        };
-        let changes = self.writes.iter().filter(|_| with_writes).map(|(key, write)| (key.clone(), change(write))).collect();
+        let changes = self.changes().filter(|_| with_writes).map(|(key, change)| (key.clone(), change)).collect();
         let listed = self.listed().map(|(bucket, version)| (bucket.clone(), version)).collect();
         Commit { listed, ..Commit::new(expected, changes) }
     }
@@ -292,6 +308,47 @@ impl Column {
             return Ok(Err(Stale::Bucket(bucket.clone())));
         }
         self.make(&Commit::new(Vec::new(), part.commit(true).changes)).map(|_| Ok(()))
+    }
+
+    /// What it has read under a key from below, if it has read that.
+    pub(super) fn read(&self, key: &BucketKey) -> Option<&Option<Entry>> {
+        self.reads.get(key)
+    }
+
+    /// What it has written under a key, if it has.
+    pub(super) fn written(&self, key: &BucketKey) -> Option<Written> {
+        self.writes.get(key).map(|write| match write {
+            Write::Value(value, version) => Written::Value(value.clone().map(|value| Entry { version: *version, value })),
+            Write::Add(delta) => Written::Add(*delta),
+        })
+    }
+
+    /// The keys that it has written, and what is done to each.
+    pub(super) fn changes(&self) -> impl Iterator<Item = (&BucketKey, Change)> {
+        self.writes.iter().map(|(key, write)| (key, write.change()))
+    }
+
+    /// The buckets whose sets of keys it has changed since that provisional version was given.
+    pub(super) fn sets_since(&self, version: u64) -> impl Iterator<Item = &BucketName> {
+        self.sets.iter().filter(move |(_, set)| **set > version).map(|(bucket, _)| bucket)
+    }
+
+    /// The version that the set of keys of a bucket had below when it was listed, if it was.
+    pub(super) fn listed_at(&self, bucket: &BucketName) -> Option<u64> {
+        self.listed.get(bucket).copied()
+    }
+
+    /// The set of keys that it has listed has another version below now, and the keys are those that it has seen.
+    pub(super) fn list_again(&mut self, bucket: &BucketName, version: u64) {
+        self.listed.insert(bucket.clone(), version);
+    }
+
+    /// It has failed: of what it has written nothing is left.
+    pub(super) fn forget_writes(&mut self) {
+        let bytes: usize = self.writes.iter().map(|(key, write)| key.bytes() + write.bytes()).sum();
+        self.bytes -= bytes;
+        self.writes.clear();
+        self.sets = Few::default();
     }
 
     /// The version under which the transaction sees a key: zero for none.
@@ -356,12 +413,20 @@ impl Column {
 }
 
 impl Write {
+    fn change(&self) -> Change {
+        match self {
+            Write::Value(Some(value), _) => Change::Put(value.clone()),
+            Write::Value(None, _) => Change::Delete,
+            Write::Add(delta) => Change::Add(*delta),
+        }
+    }
+
     fn bytes(&self) -> usize {
         if let Write::Value(Some(value), _) = self { value.len() } else { 0 }
     }
 }
 
 /// The version of an entry; zero where there is none.
-fn version(entry: Option<&Entry>) -> u64 {
+pub(super) fn version(entry: Option<&Entry>) -> u64 {
     entry.map_or(0, |entry| entry.version)
 }

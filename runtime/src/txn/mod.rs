@@ -15,12 +15,14 @@
 //! * What fails is not committed. It may have failed since it has read what never was there at the same time: so its reads are validated before the failure is believed.
 //! * Commits have an id, so that a commit whose answer was lost is asked for again and not made twice.
 //!
-//! `column` is what an operation does, without a store; `contention` has transactions take turns where they conflict again and again.
+//! `column` is what an operation does, without a store; `pipeline` the transactions of an execution that run ahead of each other; `contention` has transactions take turns where they conflict again and again.
 
 pub mod column;
 pub mod contention;
 mod few;
 mod mutants;
+pub mod pipeline;
+mod place;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +41,7 @@ use self::column::{Column, Stale, View};
 use self::contention::{Contended, Contention, FIRST_TIME_MAX, First, Held, LOCK_TIME_MAX};
 use self::few::Few;
 use self::mutants::Mutant;
+use self::place::Place;
 
 /// What transactions of a function have in common.
 #[derive(Clone, Debug)]
@@ -64,8 +67,7 @@ pub enum Outside {
 #[derive(Debug)]
 pub struct Transaction {
     column: Mutex<Column>,
-    /// That of the caller.
-    above: Option<Arc<Transaction>>,
+    place: Place,
     isolation: Isolation,
     /// By a bucket's name, when the caller's column had changed its set of keys when this one listed it.
     listed: Mutex<Few<BucketName, u64>>,
@@ -111,27 +113,27 @@ impl Transaction {
     /// That of an invocation that no transaction has called.
     #[must_use]
     pub fn begin(isolation: &Isolation) -> Arc<Transaction> {
-        Arc::new(Transaction::new(isolation.clone(), Column::default(), None))
+        Arc::new(Transaction::new(isolation.clone(), Column::default(), Place::Alone))
     }
 
     /// The same of one that is repeated if the server dies. `name` is the same each time.
     #[must_use]
     pub fn begin_repeatable(isolation: &Isolation, name: &str) -> Arc<Transaction> {
         let requests = Some((name.into(), AtomicUsize::new(0)));
-        Arc::new(Transaction { requests, ..Transaction::new(isolation.clone(), Column::default(), None) })
+        Arc::new(Transaction { requests, ..Transaction::new(isolation.clone(), Column::default(), Place::Alone) })
     }
 
     /// That of one which an invocation with a transaction calls.
     #[must_use]
     pub fn join(above: &Arc<Transaction>) -> Arc<Transaction> {
-        let column = above.column().part();
-        Arc::new(Transaction::new(above.isolation.clone(), column, Some(Arc::clone(above))))
+        let column = above.with(Column::part);
+        Arc::new(Transaction::new(above.isolation.clone(), column, Place::Part(Arc::clone(above))))
     }
 
-    fn new(isolation: Isolation, column: Column, above: Option<Arc<Transaction>>) -> Transaction {
+    fn new(isolation: Isolation, column: Column, place: Place) -> Transaction {
         Transaction {
             column: Mutex::new(column),
-            above,
+            place,
             isolation,
             listed: Mutex::default(),
             held: Mutex::default(),
@@ -189,9 +191,16 @@ impl Transaction {
         if let View::Known(entry) = self.column().view(key) {
             return Ok(Some(entry));
         }
-        let below = match &self.above {
-            Some(above) => above.resolve(key, of_store)?,
-            None => of_store,
+        let below = match &self.place {
+            Place::Alone => of_store,
+            Place::Part(above) => above.resolve(key, of_store)?,
+            Place::Ahead(seat) => match seat.resolve(key, of_store.as_ref()) {
+                Some((sees, bytes)) => {
+                    self.bytes.store(bytes, Ordering::Relaxed);
+                    return sees;
+                }
+                None => of_store,
+            },
         };
         let Some(entry) = below else { return Ok(None) };
         self.change(|column| column.learn(key, entry)).map(Some)
@@ -201,8 +210,13 @@ impl Transaction {
     #[must_use]
     pub fn own_keys(&self, bucket: &BucketName, from: &BucketKey) -> Vec<(BucketKey, bool)> {
         let mut keys: BTreeMap<BucketKey, bool> = BTreeMap::new();
-        if let Some(above) = &self.above {
-            let set = above.column().set_version(bucket);
+        if let Place::Ahead(seat) = &self.place
+            && let Some(keys) = seat.own_keys(bucket, from)
+        {
+            return keys;
+        }
+        if let Place::Part(above) = &self.place {
+            let set = above.with(|column| column.set_version(bucket));
             let mut listed = lock(&self.listed);
             if listed.get(bucket).is_none() {
                 listed.insert(bucket.clone(), set);
@@ -221,10 +235,17 @@ impl Transaction {
     /// # Errors
     /// When the transaction becomes too large.
     pub fn list(&self, bucket: &BucketName, version: u64) -> Result<(), KvError> {
-        if let Some(above) = &self.above {
+        if let Place::Part(above) = &self.place {
             above.list(bucket, version)?;
         }
-        self.change(|column| column.list(bucket, version))
+        self.change(|column| {
+            // The caller's column decides whether that is the set which was listed before: in a pipeline its version may be another one by now.
+            if let (Place::Part(_), Some(_)) = (&self.place, column.listed_at(bucket)) {
+                column.list_again(bucket, version);
+                return Ok(());
+            }
+            column.list(bucket, version)
+        })
     }
 
     /// The keys that have to be [learnt](Transaction::learn) before the commit is [made](Transaction::make).
@@ -232,7 +253,7 @@ impl Transaction {
     /// # Errors
     /// As for [`read`](Transaction::read).
     pub fn needs(&self, commit: &Commit, wants_sum: bool) -> Result<Vec<BucketKey>, KvError> {
-        let mut keys: Vec<BucketKey> = self.column().needs(commit, wants_sum).cloned().collect();
+        let mut keys: Vec<BucketKey> = self.with(|column| column.needs(commit, wants_sum).cloned().collect());
         keys.sort_unstable();
         keys.dedup();
         // What the caller's column knows, this one learns at once.
@@ -250,13 +271,16 @@ impl Transaction {
     /// # Errors
     /// When the transaction becomes too large, or the commit adds to what is no number.
     pub fn make(&self, commit: &Commit) -> Result<Outcome, KvError> {
-        self.change(|column| column.make(commit))
+        self.write(commit.changes.iter().map(|(key, _)| key), |column| column.make(commit))
     }
 
     /// Those of the keys over which transactions take turns, and whose turn it does not have: to be waited for before they are read, and before they are changed without a look.
     pub fn contended<'k>(&self, keys: impl Iterator<Item = &'k BucketKey>) -> Vec<Contended> {
         let contended = |key: &BucketKey| {
             let lock = self.isolation.contention.lock(key)?;
+            if let Place::Ahead(_) = self.outermost().place {
+                return None;
+            }
             let is_held = lock_held(self.outermost()).iter().any(|(held, _)| held == key);
             (!is_held).then(|| Contended { key: key.clone(), lock })
         };
@@ -309,8 +333,14 @@ impl Transaction {
     ///
     /// A read-only one on the embedded store is decided here; everything else by the commit that is returned.
     pub fn settle(&self, ended_well: bool, space: Option<&Space>) -> Settled {
-        if let Some(above) = &self.above {
-            return self.settle_above(above, ended_well);
+        match &self.place {
+            Place::Alone => {}
+            Place::Part(above) => return self.settle_above(above, ended_well),
+            Place::Ahead(seat) => {
+                // Its group's commit decides.
+                seat.end(ended_well, self.take_calls());
+                return Settled::Done;
+            }
         }
         if let Some(stale) = self.column().stale().cloned() {
             return self.stale(&stale);
@@ -367,11 +397,12 @@ impl Transaction {
     fn settle_above(&self, above: &Transaction, ended_well: bool) -> Settled {
         let column = self.column();
         // What it has read its caller has read; what it has written is gone, and what it would have called. To run it again does not help a caller that is stale itself.
-        if !ended_well || above.column().stale().is_some() {
+        if !ended_well || above.is_over() {
             lock(&self.calls).clear();
             return Settled::Done;
         }
-        let absorbed = above.change(|into| into.absorb(&column, &lock(&self.listed)));
+        let written = column.changes().map(|(key, _)| key).filter(|_| !mutants::is(Mutant::AbsorbIsSilent));
+        let absorbed = above.write(written, |into| into.absorb(&column, &lock(&self.listed)));
         drop(column);
         match absorbed {
             Ok(Ok(())) => {
@@ -386,7 +417,8 @@ impl Transaction {
     /// What it has read, with versions, and changed: what it commits if it ends well now.
     #[must_use]
     pub fn made(&self) -> Commit {
-        self.column().commit(true)
+        let commit = |column: &Column| column.commit(true);
+        if let Place::Ahead(seat) = &self.place { seat.look(&self.column, commit) } else { commit(&self.column()) }
     }
 
     /// That is what became of the commit.
@@ -428,25 +460,14 @@ impl Transaction {
             self.isolation.contention.conflicted(key, Instant::now());
             *lock(&self.conflicted) = Some(key.clone());
         }
-        if self.above.is_none() {
+        if let Place::Alone = self.place {
             lock_held(self).clear();
         }
         Settled::Stale
     }
 
-    fn outermost(&self) -> &Transaction {
-        self.above.as_ref().map_or(self, |above| above.outermost())
-    }
-
     fn column(&self) -> MutexGuard<'_, Column> {
         lock(&self.column)
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut Column) -> T) -> T {
-        let mut column = self.column();
-        let result = change(&mut column);
-        self.bytes.store(column.bytes(), Ordering::Relaxed);
-        result
     }
 }
 

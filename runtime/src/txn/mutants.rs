@@ -16,6 +16,30 @@ pub(super) enum Mutant {
     TrapUnvalidated,
     /// What is read under a lock is not expected to stay as it is.
     LocksDecide,
+    /// A column of a pipeline that has read a key and writes it, too, is not squashed by a write before it.
+    LostReadBit,
+    /// A column that is opened again is taken for the one before.
+    StaleEpoch,
+    /// Columns are committed before their predecessors.
+    OutOfOrder,
+    /// A key is read from the farthest predecessor that knows it.
+    ForwardedFromFarthest,
+    /// What was read from a column is not expected to stay as it is when that is committed.
+    RemapLost,
+    /// The commit of a group expects nothing.
+    GroupUnvalidated,
+    /// Columns of a group have read a key at two versions.
+    TwoVersions,
+    /// What has read from a column that is given up goes on.
+    GivenUpIsRead,
+    /// What has read from a column that has failed then goes on.
+    FailedIsRead,
+    /// What a callee has written squashes nothing when it becomes its caller's.
+    AbsorbIsSilent,
+    /// A set of keys is not read by a list.
+    ListIsNoRead,
+    /// A sum that a commit under way makes is taken for the one that it will make.
+    SumUnderWay,
 }
 
 #[cfg(not(test))]

@@ -3,7 +3,9 @@
 //! Commits have versions, and these are an order. So what a history has to be is known without a search: run again in the order of their versions, one after the other, on a
 //! plain map, the same transactions read the same and leave the same.
 
+mod ahead;
 mod histories;
+mod pipeline;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

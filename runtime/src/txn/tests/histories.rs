@@ -539,7 +539,7 @@ fn histories() -> u64 {
 }
 
 /// What a future comes to whose store is another thread.
-fn waited<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn waited<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     loop {
         if let Some(output) = (&mut future).now_or_never() {
@@ -550,7 +550,7 @@ fn waited<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Turns have a time limit, which needs a runtime.
-fn within_runtime<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn within_runtime<T>(work: impl FnOnce() -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _within = runtime.enter();
     work()

@@ -1,0 +1,150 @@
+//! The transactions of one execution that are run ahead: columns in program order, each of which reads through its predecessors, and of which the first are committed together.
+//!
+//! ```text
+//!   program order      1          2          3          4
+//!                  [Column]<--[Column]<--[Column]<--[Column]   a read: the nearest predecessor that knows the key, else the store
+//!                   ended      ended      runs       runs      a write: successors that have read something else are squashed
+//!                  |--- one commit ---|
+//!                       store
+//! ```
+//!
+//! The driver of the execution [opens](Pipeline::open) a column for each run of a function, at its [place](Dewey), and hands the transaction to the run. When the run has ended, nothing of it is
+//! in the store. The driver names the first columns that have ended and are wanted ([`settle`](Pipeline::settle)): what they have read of the store is expected, and what they have written
+//! is changed, in one [`Commit`]. What has read from a column that is not as it was is *squashed*: it takes part no more, whatever its run still does, and the driver
+//! opens its place again. So the store holds what the functions would have left one after the other.
+//!
+//! * Of a key that a predecessor has written, the nearest such write counts, also while that predecessor runs or its commit is under way.
+//! * A squash takes the readers of what is gone with it, and their readers. It does not take other successors: whether their inputs still hold, the driver knows.
+//! * Columns take no turns over [hot keys](super::contention): one that runs ahead would hold a lock for as long as its predecessors run, and one of these may wait for it. The key of a conflict is
+//!   told to the driver, which can have the next run stand in its line.
+//! * A commit is made also where nothing but one key of Redis was read: the read may be older than the commit of the columns before.
+//!
+//! `columns` is the pure structure, `group` the commit, `seat` the place of a transaction in it.
+
+mod columns;
+mod dewey;
+mod group;
+mod seat;
+
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+
+pub use self::dewey::Dewey;
+pub(super) use self::seat::Seat;
+
+use self::columns::Columns;
+use super::{Isolation, PutOff, Transaction, lock};
+use crate::kv::{BucketKey, Commit, KvError, Outcome, Space};
+
+/// Columns that a pipeline has at most.
+pub const COLUMNS_MAX: usize = 64;
+
+/// A column of a pipeline: one run. The same place opened again is another column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnId(u64);
+
+/// What was decided about the first columns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Group {
+    /// Nothing: the first of those that were named is not the first of all, or runs, or a commit is under way.
+    Nothing,
+    /// A commit decides. Its outcome is to be [told](Pipeline::came).
+    Commit {
+        /// What it is made of, in program order.
+        columns: Vec<ColumnId>,
+        /// What the store is to make.
+        commit: Commit,
+    },
+    /// These columns are committed, and gone.
+    Committed {
+        /// In program order.
+        columns: Vec<ColumnId>,
+        /// The calls that they have put off, which begin now.
+        calls: Vec<PutOff>,
+    },
+    /// What this column has read is not there any more. It is squashed, with all that are as stale; those before it can be settled.
+    Stale {
+        /// The first such column.
+        column: ColumnId,
+        /// The key that was changed, if it was a key and no set of keys.
+        key: Option<BucketKey>,
+    },
+    /// Nothing was made, and the same is to be settled again: the store has refused several columns together, or a successor was in the way.
+    Again,
+    /// These columns are not committed, or that is not known ([`KvError::Unknown`]). They are gone.
+    Failed {
+        /// In program order: a single one, unless the outcome is not known.
+        columns: Vec<ColumnId>,
+        /// Why.
+        error: KvError,
+    },
+}
+
+/// The columns of one execution. Runs on other threads use it by their transactions.
+#[derive(Debug)]
+pub struct Pipeline {
+    columns: Mutex<Columns>,
+    space: Option<Space>,
+    /// Told when columns were squashed.
+    squashed: Arc<Notify>,
+}
+
+impl Pipeline {
+    /// One without columns, on that store. `squashed` is notified when there are columns to [take](Pipeline::take_squashed).
+    #[must_use]
+    pub fn new(space: Option<Space>, squashed: Arc<Notify>) -> Arc<Pipeline> {
+        Arc::new(Pipeline { columns: Mutex::default(), space, squashed })
+    }
+
+    /// Opens a column at that place, for a run of a function with that isolation. The run [takes](Transaction::of_call) the transaction. A column that is at the place is given up.
+    ///
+    /// None if there are [`COLUMNS_MAX`] columns, or the place lies before one that is committed or on its way to the store.
+    pub fn open(self: &Arc<Self>, place: Dewey, isolation: &Isolation) -> Option<(ColumnId, Arc<Transaction>)> {
+        let id = self.with(|columns| columns.open(place, isolation))?;
+        Some((id, Transaction::in_pipeline(isolation, Seat::new(Arc::clone(self), id))))
+    }
+
+    /// The columns that were squashed since this was asked last: nothing of their runs counts any more, and their places can be opened again.
+    #[must_use]
+    pub fn take_squashed(&self) -> Vec<ColumnId> {
+        std::mem::take(&mut lock(&self.columns).squashed)
+    }
+
+    /// Takes a column away that is not wanted: what has read from it is squashed. One that is on its way to the store stays.
+    pub fn give_up(&self, column: ColumnId) {
+        self.with(|columns| columns.give_up(column));
+    }
+
+    /// Whether the run of that column has ended well, if it has ended and was not squashed.
+    #[must_use]
+    pub fn ended(&self, column: ColumnId) -> Option<bool> {
+        let columns = lock(&self.columns);
+        columns.find(column).and_then(|at| columns.slots[at].ended)
+    }
+
+    /// Decides about the first columns: as many of those that are named, in program order, as have ended and fit into one commit. The driver names those whose inputs are right.
+    #[must_use]
+    pub fn settle(&self, named: &[ColumnId]) -> Group {
+        self.with(|columns| columns.settle(named, self.space.as_ref()))
+    }
+
+    /// That is what became of the [commit](Group::Commit).
+    #[must_use]
+    pub fn came(&self, outcome: Result<Outcome, KvError>) -> Group {
+        self.with(|columns| columns.came(outcome))
+    }
+
+    /// Does something with the columns, and tells the driver if some of them were squashed.
+    fn with<T>(&self, work: impl FnOnce(&mut Columns) -> T) -> T {
+        let mut columns = lock(&self.columns);
+        let before = columns.squashed.len();
+        let result = work(&mut columns);
+        let has_squashed = columns.squashed.len() > before;
+        drop(columns);
+        if has_squashed {
+            self.squashed.notify_one();
+        }
+        result
+    }
+}
