@@ -3,6 +3,7 @@
 //! Every test has a server of its own and waits for events with a deadline; none depends on how fast the machine is.
 
 mod admission;
+mod ahead;
 mod alone;
 mod applications;
 mod artifacts;

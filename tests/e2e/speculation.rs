@@ -1,10 +1,11 @@
 //! `examples/speculation` by its own configuration: each workflow and each call graph replies what the same code replies natively, byte for byte, on the
-//! embedded store and on Redis.
+//! embedded store and on Redis, one function after the other and where functions run ahead.
 
 use crate::kv::Redis;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use sledge_tests::admin::Admin;
 use sledge_tests::http::TIME_MAX;
 use sledge_tests::process;
 use sledge_tests::programs;
@@ -35,19 +36,22 @@ fn all_applications_reply_what_they_reply_natively() {
         fs::copy(source.join(&path), folder.path().join(&path)).expect("a definition");
     }
     let config = fs::read_to_string(source.join("sledge.toml")).expect("the configuration");
-    let redis = Redis::start();
-    let file = folder.path().join("kv.redb");
-    let served = |kv: &str| {
-        let config = config.replace("127.0.0.1:8080", "127.0.0.1:0").replace("\"memory\"", &format!("{kv:?}"));
-        let path = folder.path().join("sledge.toml");
-        fs::write(&path, config).expect("a configuration");
-        assert_served(&path)
-    };
-    let memory = served(file.to_str().expect("UTF-8"));
-    let (exported, native) = (exported(&file), native_entries(&memory));
-    let different: Vec<_> = exported.keys().chain(native.keys()).filter(|key| exported.get(*key) != native.get(*key)).collect();
-    assert!(different.is_empty(), "in the end the store has something else under {different:?}");
-    served(&redis.url());
+    for level in ["off", "paths", "outputs"] {
+        let served = |kv: &str| {
+            let config = config.replace("127.0.0.1:8080", "127.0.0.1:0").replace("\"memory\"", &format!("{kv:?}"));
+            let config = config.replace("[[workflows]]\n", &format!("[[workflows]]\nspeculation = \"{level}\"\n"));
+            let (path, admin) = (folder.path().join("sledge.toml"), folder.path().join("admin.sock"));
+            fs::write(&path, format!("admin = {admin:?}\n{config}")).expect("a configuration");
+            assert_served(&path, &Admin::new(admin), level)
+        };
+        let file = folder.path().join(format!("{level}.redb"));
+        let memory = served(file.to_str().expect("UTF-8"));
+        let (exported, native) = (exported(&file), native_entries(&memory));
+        let different: Vec<_> =
+            exported.keys().chain(native.keys()).filter(|key| exported.get(*key) != native.get(*key)).collect();
+        assert!(different.is_empty(), "{level}: in the end the store has something else under {different:?}");
+        served(&Redis::start().url());
+    }
 }
 
 /// Keys and values, in base64, of the store's file.
@@ -66,7 +70,7 @@ fn native_entries(memory: &Memory) -> BTreeMap<String, String> {
 }
 
 /// The library's store after all that was asked.
-fn assert_served(config: &Path) -> Memory {
+fn assert_served(config: &Path, admin: &Admin, level: &str) -> Memory {
     let server = Server::start_with(&mut programs::sledge_command(&["serve", "--config", config.to_str().expect("UTF-8")]));
     let client = server.client();
     let mut memory = Memory::new();
@@ -94,6 +98,11 @@ fn assert_served(config: &Path) -> Memory {
         }
     }
     assert_refused(&server);
+    // Functions run ahead, of which most are wanted, where that is configured.
+    let metrics = admin.get("/metrics").text();
+    let adopted = metrics.lines().find_map(|line| line.strip_prefix("sledge_speculative_runs_total{tenant=\"default\",result=\"adopted\"} "));
+    let adopted: u64 = adopted.map_or(0, |count| count.parse().expect("a number"));
+    assert_eq!(adopted > 100, level != "off", "{level}: {adopted}");
     server.stop();
     memory
 }

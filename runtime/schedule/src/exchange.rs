@@ -108,6 +108,11 @@ impl<W> Exchange<W> {
         false
     }
 
+    /// How many workers have what others may take.
+    pub fn backlogs(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.backlog.load(Ordering::Relaxed)).count()
+    }
+
     /// Says whether a worker's queue has what others may take, and if so wakes one of them.
     pub fn set_backlog(&self, index: usize, backlog: bool) {
         let slot = &self.slots[index];

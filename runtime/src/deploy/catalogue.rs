@@ -26,7 +26,9 @@ use crate::invoke::loaded::{Labels, Loaded};
 use crate::kv::Store;
 use crate::phases::Phase;
 use crate::schedule::{FunctionId, TenantId};
+use crate::memo;
 use crate::secret;
+use crate::speculate::Speculation;
 use crate::txn::contention::Contention;
 use crate::upstream::Roots;
 use crate::workflow::durable::timetable::Scheduled;
@@ -230,6 +232,8 @@ pub struct Catalogue {
     neighbours: HashMap<String, Arc<Neighbours>>,
     /// The keys over which transactions conflict, by tenant.
     contention: HashMap<String, Arc<Contention>>,
+    /// What executions go by that go ahead of themselves, by tenant.
+    speculation: HashMap<String, Arc<Speculation>>,
     /// Addresses that functions have to themselves.
     addresses: BTreeSet<SocketAddr>,
     /// What applications offer, and where.
@@ -291,6 +295,7 @@ impl Catalogue {
             health: None,
             neighbours: HashMap::new(),
             contention: HashMap::new(),
+            speculation: HashMap::new(),
             addresses,
             offers: Vec::new(),
             redirects: Vec::new(),
@@ -734,7 +739,10 @@ impl Catalogue {
 
     /// What workflows of a tenant reach.
     fn reach(&mut self, tenant: &str) -> Reach {
+        let budget = Arc::clone(&self.budget);
+        let speculation = self.speculation.entry(tenant.to_owned()).or_insert_with(|| Speculation::new(memo::key::secret(), Some(budget)));
         let reach = Reach {
+            speculation: Arc::clone(speculation),
             functions: Arc::clone(self.neighbours.entry(tenant.to_owned()).or_default()),
             workflows: Arc::clone(self.reachable_workflows.entry(tenant.to_owned()).or_default()),
             kv: self.kv.as_ref().map(|kv| kv.space(tenant)),
@@ -746,6 +754,16 @@ impl Catalogue {
             executions.know(tenant, &reach);
         }
         reach
+    }
+
+    /// Runs that workflows began ahead, by tenant and by what became of them; of tenants with such runs.
+    #[must_use]
+    pub fn ahead(&self) -> Vec<([String; 2], u64)> {
+        let used = self.speculation.iter().map(|(tenant, known)| (tenant, known.runs())).filter(|(_, runs)| runs.iter().any(|(_, count)| *count > 0));
+        let all = used.flat_map(|(tenant, runs)| runs.map(|(result, count)| ([tenant.clone(), result.to_owned()], count)));
+        let mut all: Vec<_> = all.collect();
+        all.sort_unstable();
+        all
     }
 
     /// Says what is started without requests from now on, and when.

@@ -375,6 +375,7 @@ impl Deployer {
                 ended.iter_mut().zip(counted.ended).for_each(|((_, count), now)| *count = now);
                 ExecutionCounts { open: counted.open, queued: counted.queued, ended }
             }),
+            ahead: catalogue.ahead(),
             execution_bytes: catalogue
                 .executions()
                 .map(|executions| executions.bytes().into_iter().map(|(tenant, bytes)| (tenant.to_string(), bytes)).collect())

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Either;
@@ -22,6 +22,7 @@ use crate::invoke::Input;
 use crate::invoke::function::Function;
 use crate::outcome::Failure;
 use crate::reply;
+use crate::speculate::depth::Load;
 use crate::timeout::within;
 use crate::worker::Following;
 use crate::workflow::durable::{Refused, Started, name_of, status_name};
@@ -54,6 +55,10 @@ impl Runner for Rc<HttpService> {
 
     fn ended(&self, function: &Function, failure: Option<&Failure>) {
         self.shard.note(function, |row| row.ended(failure));
+    }
+
+    fn load(&self) -> Load {
+        self.dispatcher.workload(Instant::now())
     }
 }
 

@@ -12,12 +12,14 @@ use crossbeam_deque::Worker as Deque;
 use sledge_sandbox::Pools;
 
 use super::Gate;
+use super::busy::Busy;
 use super::function::Function;
 use super::invocation::{Invocation, Times};
 use super::work::Work;
 use crate::outcome::Failure;
 use crate::reply::{Answer, ReplyTo};
 use crate::schedule::{Exchange, Phase, Requests, Used};
+use crate::speculate::depth::Load;
 use crate::watch::Watcher;
 
 /// Admits requests and hands them to workers.
@@ -34,6 +36,7 @@ pub struct Dispatcher {
     watcher: OnceLock<Arc<Watcher>>,
     /// Every worker's idle sandboxes.
     pools: Arc<Pools>,
+    busy: Busy,
     /// Whether there was a request or a change of what is served since the server last came to rest.
     stirred: AtomicBool,
 }
@@ -59,6 +62,7 @@ impl Dispatcher {
             load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
             watcher: OnceLock::new(),
             pools: Pools::new(workers),
+            busy: Busy::default(),
             stirred: AtomicBool::new(false),
         };
         (Arc::new(dispatcher), deques)
@@ -68,6 +72,13 @@ impl Dispatcher {
     #[must_use]
     pub fn exchange(&self) -> &Exchange<Work> {
         &self.exchange
+    }
+
+    /// How busy the workers are.
+    #[must_use]
+    pub fn workload(&self, now: Instant) -> Load {
+        let workers = self.exchange.workers();
+        Load { percent: self.busy.percent(workers, now), waiting: self.exchange.backlogs(), workers }
     }
 
     /// Has workers interrupted by that one from now on.

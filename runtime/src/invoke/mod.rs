@@ -13,6 +13,7 @@
 //! * [`driver`]: the loop that runs it in its sandbox; [`alone`]: on a thread that does nothing else.
 
 pub mod alone;
+mod busy;
 #[cfg(test)]
 pub(crate) mod by_hand;
 pub mod caller;

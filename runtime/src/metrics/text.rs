@@ -63,6 +63,8 @@ pub struct Gauges {
     pub executions: Option<ExecutionCounts>,
     /// Bytes of the store that durable executions take up, by tenant, where that is limited.
     pub execution_bytes: Vec<(String, u64)>,
+    /// Runs of functions that were begun ahead, by tenant and by what became of them.
+    pub ahead: Vec<([String; 2], u64)>,
     /// Lines of the server's own log that were dropped.
     pub server_log_lines_dropped: u64,
     /// Spans, by what became of them, where they are wanted.
@@ -296,6 +298,7 @@ impl Collected {
             kv_reads,
             executions,
             execution_bytes,
+            ahead,
         } = &self.gauges;
         let now = process::process();
         for (name, help, value) in [
@@ -364,6 +367,11 @@ impl Collected {
             let help = "Bytes of the store that durable executions take up, those that have ended and are kept among them";
             let bytes = execution_bytes.iter().map(|(tenant, bytes)| ([("tenant", tenant.as_str())], *bytes));
             gauges(encoder, "executions_stored_bytes", help, bytes)?;
+        }
+        if !ahead.is_empty() {
+            let help = "Runs of functions that workflows with speculation began before those before them had ended, by what became of them";
+            let runs = ahead.iter().map(|([tenant, result], count)| ([("tenant", tenant.as_str()), ("result", result.as_str())], *count));
+            counters(encoder, "speculative_runs", help, runs)?;
         }
         if let Some(spans) = spans {
             let spans = spans.iter().map(|(result, count)| ([("result", *result)], *count));

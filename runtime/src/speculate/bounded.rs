@@ -63,6 +63,11 @@ impl<K: Copy + Eq + Hash, V: Weigh> Bounded<K, V> {
         Some(&mut slot.value)
     }
 
+    /// The value that was used last. It is not used by that.
+    pub(super) fn newest(&self) -> Option<&V> {
+        self.order.last_key_value().and_then(|(_, key)| self.peek(key))
+    }
+
     /// Changes the value of a key, which is made if there is none. Then the others make room for it, or it goes.
     pub(super) fn change(&mut self, key: K, make: impl FnOnce() -> V, change: impl FnOnce(&mut V)) {
         self.now += 1;

@@ -29,6 +29,7 @@ pub mod times;
 mod value;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -63,6 +64,15 @@ pub struct Speculation {
     keys: Keys,
     /// Each use is short: a look into a map, or a change of one entry.
     tables: Mutex<Tables>,
+    runs: Runs,
+}
+
+/// How many runs were begun ahead, by what became of them.
+#[derive(Debug, Default)]
+struct Runs {
+    adopted: AtomicU64,
+    dropped: AtomicU64,
+    squashed: AtomicU64,
 }
 
 impl fmt::Debug for Speculation {
@@ -76,7 +86,7 @@ impl Speculation {
     #[must_use]
     pub fn new(secret: [u8; 32], budget: Option<Arc<Budget>>) -> Arc<Speculation> {
         let tables = Mutex::new(Tables::new(budget.clone()));
-        let speculation = Arc::new(Speculation { keys: Keys::new(secret), tables });
+        let speculation = Arc::new(Speculation { keys: Keys::new(secret), tables, runs: Runs::default() });
         if let Some(budget) = budget {
             let owner: Weak<Speculation> = Arc::downgrade(&speculation);
             budget.lend(owner);
@@ -107,6 +117,12 @@ impl Speculation {
         self.tables().outputs.predict(version, input)
     }
 
+    /// What a version of a function has answered last, whatever the input was: the shape of what it will answer.
+    #[must_use]
+    pub fn last(&self, version: u64) -> Option<Arc<Value>> {
+        self.tables().outputs.last(version)
+    }
+
     /// Learns what a run has answered that was committed.
     pub fn answered(&self, of: Of<'_>, input: Digest, answer: &Answer) {
         self.learn(|tables| tables.outputs.learn(of, input, answer));
@@ -133,12 +149,27 @@ impl Speculation {
 
     /// A run that was started ahead was right, and has saved that time.
     pub fn adopted(&self, edge: Edge, saved: Duration) {
+        // Relaxed, here and below: numbers that order nothing else.
+        self.runs.adopted.fetch_add(1, Ordering::Relaxed);
         self.learn(|tables| tables.benefits.adopted(edge, saved));
     }
 
     /// A run that was started ahead was dropped, and has wasted that processor time.
     pub fn squashed(&self, edge: Edge, wasted: Duration) {
+        self.runs.dropped.fetch_add(1, Ordering::Relaxed);
         self.learn(|tables| tables.benefits.squashed(edge, wasted));
+    }
+
+    /// A run is to run again, since what it had read was changed.
+    pub fn runs_again(&self) {
+        self.runs.squashed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many runs were begun ahead and were right, were dropped since they were not asked for, or have run again.
+    #[must_use]
+    pub fn runs(&self) -> [(&'static str, u64); 3] {
+        let Runs { adopted, dropped, squashed } = &self.runs;
+        [("adopted", adopted), ("dropped", dropped), ("squashed", squashed)].map(|(result, count)| (result, count.load(Ordering::Relaxed)))
     }
 
     /// A run of a reader was squashed, since the writer has written a key that it had read before.

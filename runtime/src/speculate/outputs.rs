@@ -129,6 +129,12 @@ impl Outputs {
         Some(answer)
     }
 
+    /// What a version of a function has answered last, whatever the input was; none where that was a failure.
+    #[must_use]
+    pub fn last(&self, version: u64) -> Option<Arc<Value>> {
+        self.functions.get(&version)?.answers.newest()?.answer.as_ref().ok().map(Arc::clone)
+    }
+
     /// Learns what a run has answered that was committed.
     pub fn learn(&mut self, of: Of<'_>, input: Digest, answer: &Answer) {
         let function_bytes_max = self.bytes_max / FUNCTION_PART;

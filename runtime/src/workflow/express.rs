@@ -19,6 +19,7 @@ use sledge_workflow::machine::{
 use super::failure::failed;
 use super::function::{self, Asked};
 use super::items::Unread;
+use super::speculative;
 use super::{DEPTH_MAX, Runner, Workflow, http, items, store};
 
 /// States that follow each other without a pause: nothing else runs on the thread meanwhile.
@@ -61,17 +62,11 @@ async fn within(workflow: &Workflow, runner: &impl Runner, input: Value, about: 
     let Ok(definition) = &workflow.definition else {
         return Outcome::Failed(failed("States.Runtime", "the workflow is not served"));
     };
-    let mut running = Running {
-        workflow,
-        runner,
-        deadline,
-        depth,
-        follows: false,
-        at_once: VecDeque::new(),
-        waiting: FuturesUnordered::new(),
-        given_up: HashMap::new(),
-    };
+    let mut running = Running::new(workflow, runner, deadline, depth);
     let limits = Limits { transitions_per_step: TRANSITIONS_PER_STEP, ..Limits::default() };
+    if let Some(speculation) = workflow.speculation() {
+        return speculative::execute(definition, (about, limits), running, speculation, input).await;
+    }
     let mut execution = Execution::new(definition, about, limits, false);
     let (mut random, mut actions) = (fastrand::Rng::new(), Vec::new());
     let (mut event, mut in_a_row) = (Event::Started { input }, 0);
@@ -130,7 +125,7 @@ pub(super) fn time_until(at_ms: i64) -> Duration {
 }
 
 /// What an execution has begun and not been told the end of.
-struct Running<'a, R> {
+pub(super) struct Running<'a, R> {
     workflow: &'a Workflow,
     runner: &'a R,
     deadline: Instant,
@@ -150,8 +145,41 @@ enum Begun {
 }
 
 impl<'a, R: Runner> Running<'a, R> {
+    fn new(workflow: &'a Workflow, runner: &'a R, deadline: Instant, depth: u32) -> Running<'a, R> {
+        Running {
+            workflow,
+            runner,
+            deadline,
+            depth,
+            follows: false,
+            at_once: VecDeque::new(),
+            waiting: FuturesUnordered::new(),
+            given_up: HashMap::new(),
+        }
+    }
+
+    /// The workflow, what calls its functions, and by when it has to have ended.
+    pub(super) const fn of(&self) -> (&'a Workflow, &'a R, Instant) {
+        (self.workflow, self.runner, self.deadline)
+    }
+
+    /// What has come already, the first of it.
+    pub(super) fn take_at_once(&mut self) -> Option<Event> {
+        self.at_once.pop_front()
+    }
+
+    /// Whether something is waited for.
+    pub(super) fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Gives a task up.
+    pub(super) fn cancel(&mut self, task: TaskId) {
+        self.give_up(Begun::Task(task));
+    }
+
     /// Does what the machine asks for; how the execution has ended, if it has.
-    fn carry_out(&mut self, action: Action, context: &mut Context<'_>) -> Option<Outcome> {
+    pub(super) fn carry_out(&mut self, action: Action, context: &mut Context<'_>) -> Option<Outcome> {
         match action {
             Action::StartTask(task) => {
                 let id = task.task;
@@ -221,7 +249,7 @@ impl<'a, R: Runner> Running<'a, R> {
     }
 
     /// By when a task has to have ended.
-    fn deadline_of(&self, task: &StartTask) -> Instant {
+    pub(super) fn deadline_of(&self, task: &StartTask) -> Instant {
         let own = task.deadline_ms.and_then(|at_ms| Instant::now().checked_add(time_until(at_ms)));
         own.map_or(self.deadline, |own| own.min(self.deadline))
     }
@@ -245,7 +273,7 @@ impl<'a, R: Runner> Running<'a, R> {
     }
 
     /// What happens next; none where nothing can.
-    async fn next(&mut self) -> Option<Event> {
+    pub(super) async fn next(&mut self) -> Option<Event> {
         loop {
             let Some(event) = self.waiting.next().await? else { continue };
             match &event {

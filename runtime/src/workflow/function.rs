@@ -120,6 +120,12 @@ pub(super) fn output((name, is_wrapped): (&str, bool), replied: Replied) -> Resu
     }
 }
 
+/// Whether the function was not called, and can be later.
+pub(super) const fn has_no_room(failure: &outcome::Failure) -> bool {
+    use outcome::Failure::{Busy, FunctionBusy, NoStore, Overload, Shed};
+    matches!(failure, Busy | FunctionBusy | NoStore | Overload | Shed)
+}
+
 /// The status of a function's reply, and the reply.
 pub(super) type Replied = Result<(u16, Value), outcome::Failure>;
 
@@ -142,7 +148,7 @@ pub(super) fn begin<'a, R: Runner>(
 }
 
 impl<'a, R: Runner> Begun<'a, R> {
-    fn begin(runner: &'a R, call: Call<'_>) -> Result<Begun<'a, R>, outcome::Failure> {
+    pub(super) fn begin(runner: &'a R, call: Call<'_>) -> Result<Begun<'a, R>, outcome::Failure> {
         let function = Arc::clone(call.function);
         let mut counted = Counted { runner, function, is_counted: false };
         match runner.begin(call) {

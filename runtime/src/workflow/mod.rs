@@ -20,6 +20,7 @@ pub mod keeper;
 mod outbox;
 pub mod request;
 mod runner;
+mod speculative;
 mod store;
 
 use std::collections::HashMap;
@@ -35,11 +36,13 @@ use sledge_workflow::definition::{Definition, Resource, resource::WorkflowMode};
 use sledge_workflow::machine::About;
 
 use self::durable::journal::Place;
-use crate::config::{AsynchronousConfig, FunctionConfig, WorkflowConfig, WorkflowKind};
+use crate::config::{AsynchronousConfig, FunctionConfig, SpeculationLevel, WorkflowConfig, WorkflowKind};
 use crate::invoke::function::{Function, Neighbours};
 use crate::kv::Space;
 use crate::outcome::Failure;
 use crate::reply;
+use crate::speculate::Speculation;
+use crate::speculate::depth::Load;
 use crate::txn::contention::Contention;
 use crate::upstream::{Allowed, Roots, Upstream};
 
@@ -74,6 +77,9 @@ pub trait Runner {
 
     /// A call has ended so.
     fn ended(&self, function: &Function, failure: Option<&Failure>);
+
+    /// How busy those are that run what is called.
+    fn load(&self) -> Load;
 }
 
 /// The workflows of one tenant, by name.
@@ -117,6 +123,8 @@ pub struct Reach {
     pub kv: Option<Space>,
     /// The keys over which its tenant's transactions conflict.
     pub contention: Arc<Contention>,
+    /// What its executions that go ahead of themselves go by.
+    pub speculation: Arc<Speculation>,
     /// The roots to be believed about other servers.
     pub roots: Arc<Roots>,
     /// Where durable executions are started, if there is a store.
@@ -322,6 +330,11 @@ impl Workflow {
     #[must_use]
     pub const fn is_durable(&self) -> bool {
         matches!(self.config.kind, WorkflowKind::Standard)
+    }
+
+    /// What its executions go by if they go ahead of themselves.
+    fn speculation(&self) -> Option<&Speculation> {
+        (self.config.speculation != SpeculationLevel::Off).then_some(&*self.reach.speculation)
     }
 
     /// Where durable executions of it are started, if there is a store.

@@ -11,6 +11,7 @@ use crate::invoke::{Dispatcher, Input, Invocation};
 use crate::metrics::Shard;
 use crate::outcome::Failure;
 use crate::reply;
+use crate::speculate::depth::Load;
 use crate::txn::Transaction;
 
 /// Has any worker run what is called.
@@ -60,5 +61,9 @@ impl Runner for Remote {
 
     fn ended(&self, function: &Function, failure: Option<&Failure>) {
         self.shard.note(function, |row| row.ended(failure));
+    }
+
+    fn load(&self) -> Load {
+        self.dispatcher.workload(Instant::now())
     }
 }

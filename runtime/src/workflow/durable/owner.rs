@@ -29,6 +29,7 @@ use crate::invoke::function::Function;
 use crate::kv::{Fence, Lease, Post, Taken};
 use crate::outcome::Failure;
 use crate::reply;
+use crate::speculate::depth::Load;
 use crate::workflow::{Call, Runner, express};
 
 /// How often a lease is renewed while it lasts.
@@ -56,6 +57,10 @@ impl<R: Runner> Runner for Lent<R> {
 
     fn ended(&self, function: &Function, failure: Option<&Failure>) {
         self.0.ended(function, failure);
+    }
+
+    fn load(&self) -> Load {
+        self.0.load()
     }
 }
 

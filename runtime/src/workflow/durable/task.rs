@@ -24,11 +24,10 @@ use super::{Refused, name_of};
 use crate::config::Instance;
 use crate::invoke::function::Function;
 use crate::kv::{self, BucketKey, Commit, KvError};
-use crate::outcome;
 use crate::txn::contention::First;
 use crate::txn::{Isolation, Outside, Settled, Transaction};
 use crate::workflow::failure::{failed, of_function, of_store};
-use crate::workflow::function::{Asked, Call, replied};
+use crate::workflow::function::{Asked, Call, has_no_room, replied};
 use crate::workflow::items::{Results, Unread};
 use crate::workflow::{Runner, Workflow, express, http, items, outbox, store};
 
@@ -233,12 +232,6 @@ async fn request<R: Runner + 'static>(
     }
     let name = task_name(execution, start.task);
     http::carry_out(workflow.upstream.as_ref(), &start.resource, &start.input, Some(&name), deadline).await
-}
-
-/// Whether the function was not called, and can be later.
-const fn has_no_room(failure: &outcome::Failure) -> bool {
-    use outcome::Failure::{Busy, FunctionBusy, NoStore, Overload, Shed};
-    matches!(failure, Busy | FunctionBusy | NoStore | Overload | Shed)
 }
 
 /// The transaction of which a call of that function is a part. What cannot run again with the same input, or keeps what it does in its own memory, has none: its writes are made when it makes

@@ -33,6 +33,7 @@ use crate::kv::embedded::tests::open_folding;
 use crate::kv::{BucketKey, BucketName, Change, Commit};
 use crate::outcome::Failure;
 use crate::reply::{self, Content, Record, Reply, ReplyHead};
+use crate::speculate::depth::Load;
 use crate::txn::Transaction;
 use crate::workflow::{Call, Workflows};
 
@@ -110,6 +111,10 @@ impl Played {
 }
 
 impl Runner for Played {
+    fn load(&self) -> Load {
+        Load { percent: 0, waiting: 0, workers: 1 }
+    }
+
     fn begin(&self, call: Call<'_>) -> Result<reply::Answer, Failure> {
         let Call { function, input, joins, .. } = call;
         if self.room.is_full.load(Ordering::Relaxed) {
@@ -199,6 +204,7 @@ impl Served {
         functions.iter().for_each(|function| neighbours.put(function));
         let functions = functions.iter().map(|function| (function.name().to_owned(), Arc::clone(function))).collect();
         let reach = Reach {
+            speculation: crate::speculate::Speculation::new([0; 32], None),
             functions: Arc::clone(&neighbours),
             workflows: Arc::clone(&known),
             kv: Some(store.space(TENANT)),

@@ -8,6 +8,7 @@ use super::evaluate::{number_of, unexpected};
 use super::event::Action;
 use super::failure::{Fault, name};
 use super::frame::Phase;
+use super::guide::Way;
 use super::ids::TimerId;
 use super::limits::WAIT_SECONDS_MAX;
 use super::run::Run;
@@ -21,7 +22,24 @@ impl Run<'_> {
     pub(super) fn choose(&mut self, slot: u32, state: &State, rules: &[Rule], default: Option<StateIndex>) -> Result<(), Fault> {
         let input = self.input(slot);
         let effective = self.effective_input(slot, state)?;
-        for rule in rules {
+        let index = self.execution.frames.get(slot).map(|frame| frame.state);
+        if let (Some(guide), Some(index)) = (&mut self.guide, index) {
+            let way = guide.choose(index, &effective);
+            let guessed = match way {
+                Way::ByRules | Way::Nowhere => None,
+                Way::Rule(rule) => rules.get(rule).map(|taken| (Some(rule), taken.next)),
+                Way::Default => default.map(|next| (None, next)),
+            };
+            if let Some((rule, next)) = guessed {
+                let exit = self.exit_unchanged(slot, state)?;
+                self.taken(slot, state, exit, (rule, next));
+                return Ok(());
+            }
+            if way != Way::ByRules {
+                return Ok(());
+            }
+        }
+        for (at, rule) in rules.iter().enumerate() {
             let mut view = self.view(slot, state, &input).with_input(&effective);
             let holds = match &rule.condition {
                 Condition::Constant(constant) => *constant,
@@ -38,14 +56,14 @@ impl Run<'_> {
                     }
                     QueryLanguage::JsonPath => self.exit_assigning(slot, state, rule.assign.as_ref())?,
                 };
-                self.taken(slot, state, exit, rule.next);
+                self.taken(slot, state, exit, (Some(at), rule.next));
                 return Ok(());
             }
         }
         match default {
             Some(default) => {
                 let exit = self.exit_unchanged(slot, state)?;
-                self.taken(slot, state, exit, default);
+                self.taken(slot, state, exit, (None, default));
                 Ok(())
             }
             None => Err(Fault::found(

@@ -162,6 +162,15 @@ impl Execution {
         frame.is_some_and(|frame| matches!(&frame.phase, Phase::Task(pending) if pending.task == task && !pending.submitted))
     }
 
+    /// Where a task is in the order in which the execution would do everything one after the other, branches and iterations by their numbers: what comes earlier has a smaller path. None of a task that is
+    /// not waited for.
+    #[must_use]
+    pub fn path(&self, task: TaskId) -> Option<Vec<u32>> {
+        let slot = slot_of(task.0);
+        let frame = self.frames.get(slot)?;
+        matches!(&frame.phase, Phase::Task(pending) if pending.task == task).then(|| self.frames.path(slot))
+    }
+
     /// Whether a task waits for the callback with that token.
     #[must_use]
     pub fn waits_for_callback(&self, token: &str) -> bool {

@@ -46,6 +46,9 @@ pub(super) struct Frame {
     pub(super) item: Option<Arc<Value>>,
     /// The token of the task that waits for its callback.
     pub(super) token: Option<Arc<str>>,
+    /// How many states it has entered.
+    #[serde(default)]
+    pub(super) entered: u32,
 }
 
 impl Frame {
@@ -75,7 +78,13 @@ impl Frame {
             last_event,
             item: None,
             token: None,
+            entered: 0,
         }
+    }
+
+    /// How often its state was tried before.
+    pub(super) fn attempt(&self) -> u32 {
+        self.retries.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
 
@@ -257,6 +266,19 @@ impl Frames {
     /// The frames from one up to the whole.
     pub(super) fn chain(&self, slot: u32) -> impl Iterator<Item = &Frame> {
         std::iter::once(slot).chain(self.ancestors(slot)).filter_map(|slot| self.get(slot))
+    }
+
+    /// Where a frame is in the order in which all states would be entered one after the other, branches and iterations by their numbers: how many states each frame has entered from the whole on, and
+    /// between them the numbers of branches and iterations; and how often the state was tried before.
+    pub(super) fn path(&self, slot: u32) -> Vec<u32> {
+        let attempt = self.get(slot).map_or(0, Frame::attempt);
+        let mut path = vec![attempt];
+        for frame in self.chain(slot) {
+            path.push(frame.entered);
+            path.extend(frame.parent.map(|_| frame.number));
+        }
+        path.reverse();
+        path
     }
 
     /// Numbers of branches and iterations, from the outermost.

@@ -8,7 +8,7 @@
 //! - [`event`]: what goes in and out; [`execution`]: the state of an execution, which is serialised as a checkpoint; [`history`]: events as Step Functions has them;
 //! - `entry`: executions that begin or go on at a state that the caller names; `moving`: executions that go on by another definition;
 //! - `run`: one step; `transition`: how states are entered and left, how errors are handled; `flow`: what becomes of their data; `tasks`, `timers`, `control`,
-//!   `branches`, `iterations`, `stored`: what types of states do;
+//!   `branches`, `iterations`, `stored`: what types of states do; `guide`: callers that say which way a Choice goes;
 //! - `evaluate`, `context`: paths, templates and expressions applied to a state's data; `frame`, `ids`: branches and iterations, and numbers for what they wait for;
 //! - [`failure`]: errors and which handlers match them; [`limits`]: every limit.
 //!
@@ -29,6 +29,7 @@ pub mod execution;
 pub mod failure;
 mod flow;
 mod frame;
+mod guide;
 pub mod history;
 mod ids;
 mod iterations;
@@ -44,6 +45,7 @@ pub use entry::{Entry, EntryError};
 pub use event::{Action, Event, Outcome, Purpose, StartTask};
 pub use execution::{About, Execution, Status};
 pub use failure::Failure;
+pub use guide::{Guide, Way};
 pub use history::{Details, HistoryEvent, HistoryKind};
 pub use ids::{TaskId, TimerId};
 pub use limits::Limits;
@@ -64,10 +66,32 @@ pub fn step(
     random: &mut Random<'_>,
     actions: &mut Vec<Action>,
 ) {
+    take((definition, execution), event, (now_ms, random), None, actions);
+}
+
+/// The same where the caller says which way Choices go, or learns it.
+pub fn step_guided(
+    definition: &Definition,
+    execution: &mut Execution,
+    event: Event,
+    (now_ms, random): (i64, &mut Random<'_>),
+    guide: &mut dyn Guide,
+    actions: &mut Vec<Action>,
+) {
+    take((definition, execution), event, (now_ms, random), Some(guide), actions);
+}
+
+fn take<'a>(
+    (definition, execution): (&'a Definition, &'a mut Execution),
+    event: Event,
+    (now_ms, random): (i64, &'a mut Random<'a>),
+    guide: Option<&'a mut dyn Guide>,
+    actions: &'a mut Vec<Action>,
+) {
     if !execution.fits(definition) {
         return;
     }
-    let mut run = run::Run { definition, execution, now_ms, random, actions };
+    let mut run = run::Run { definition, execution, now_ms, random, actions, guide };
     run.event(event);
     run.drain();
 }

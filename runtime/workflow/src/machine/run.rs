@@ -8,6 +8,7 @@ use super::event::{Action, Event, Outcome};
 use super::execution::{Execution, Status};
 use super::failure::{Failure, name};
 use super::frame::{Frame, Phase};
+use super::guide::Guide;
 use super::history::{Details, HistoryEvent, HistoryKind};
 use super::ids::{EXECUTION_SLOT, FrameId, TimerId, number};
 use crate::definition::{Definition, MachineIndex, State};
@@ -22,6 +23,8 @@ pub(super) struct Run<'a> {
     pub(super) now_ms: i64,
     pub(super) random: &'a mut Random<'a>,
     pub(super) actions: &'a mut Vec<Action>,
+    /// What is asked which way Choices go.
+    pub(super) guide: Option<&'a mut dyn Guide>,
 }
 
 impl<'a> Run<'a> {

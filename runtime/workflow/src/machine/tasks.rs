@@ -74,7 +74,7 @@ impl Run<'_> {
             token: frame.token.clone(),
             deadline_ms,
             heartbeat_s,
-            attempt: frame.retries.iter().fold(0, |sum, count| sum.saturating_add(*count)),
+            attempt: frame.attempt(),
             purpose,
         }));
     }

@@ -37,6 +37,7 @@ impl Run<'_> {
         }
         if matches!(frame.phase, Phase::Ready) {
             frame.entered_ms = now_ms;
+            frame.entered = frame.entered.wrapping_add(1);
             frame.retries.clear();
             frame.before_event = frame.last_event;
             let id = self.note_in(slot, entered(&state.kind), |_, frame| Details {
@@ -285,8 +286,11 @@ impl Run<'_> {
         self.execution.ready.push_back(id);
     }
 
-    /// The state that a Choice takes.
-    pub(super) fn taken(&mut self, slot: u32, state: &State, exit: Exit, next: StateIndex) {
+    /// The state that a Choice takes, by that rule or by default.
+    pub(super) fn taken(&mut self, slot: u32, state: &State, exit: Exit, (rule, next): (Option<usize>, StateIndex)) {
+        if let (Some(guide), Some(frame)) = (&mut self.guide, self.execution.frames.get(slot)) {
+            guide.went(frame.state, rule);
+        }
         self.leave(slot, state, exit, Next::State(next));
     }
 

@@ -1,0 +1,388 @@
+//! Carries out what a plan asks for: runs, commits, and what the base does for good.
+
+use std::collections::HashMap;
+use std::future::{pending, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde_json::Value;
+use sledge_workflow::definition::{Definition, StateIndex};
+use sledge_workflow::machine::{About, Limits, Action, Event, Failure, Outcome, StartTask, TaskId};
+use tokio::sync::Notify;
+
+use super::oracle::Knowledge;
+use super::plan::{Answer, Do, Outside, Plan, RunId};
+use crate::kv::{self, KvError};
+use crate::outcome;
+use crate::speculate::Speculation;
+use crate::txn::pipeline::{ColumnId, Dewey, Group, Pipeline};
+use crate::workflow::express::{Running, now_ms};
+use crate::workflow::failure::{failed, of_function};
+use crate::workflow::function::{self, Asked, Begun, Call, Replied};
+use crate::workflow::{Runner, Workflow};
+
+/// What becomes of a commit.
+type Commit = Pin<Box<dyn Future<Output = Result<kv::Outcome, KvError>> + Send>>;
+/// How a run ends, if it was not dropped.
+type End<'a> = Pin<Box<dyn Future<Output = Option<(RunId, Replied)>> + 'a>>;
+
+/// A run that was begun, and is neither committed nor dropped.
+struct UnderWay {
+    column: ColumnId,
+    task: StartTask,
+    began: Instant,
+    /// For how long it ran, when it has ended.
+    took: Option<Duration>,
+    /// The state before it, if the run of that had not ended: the guess that began it.
+    behind: Option<StateIndex>,
+    /// Gives it up.
+    handle: AbortHandle,
+}
+
+/// An execution, with what it has begun.
+struct Driver<'a, R> {
+    workflow: &'a Workflow,
+    runner: &'a R,
+    /// What is done for good.
+    real: Running<'a, R>,
+    /// Tasks of that, with their runs in the plan.
+    for_good: HashMap<TaskId, RunId>,
+    pipeline: Arc<Pipeline>,
+    runs: HashMap<RunId, UnderWay>,
+    ends: FuturesUnordered<End<'a>>,
+    /// Runs that have ended before they were begun.
+    ended: Vec<(RunId, Answer)>,
+    refused: Vec<RunId>,
+    commit: Option<Commit>,
+    knowledge: Knowledge<'a>,
+    rng: fastrand::Rng,
+    outcome: Option<Outcome>,
+}
+
+/// What happens next.
+enum Happens {
+    /// To what is done for good.
+    Real(Option<Event>),
+    /// A run has ended.
+    Ended(RunId, Replied),
+    /// What became of a commit.
+    Came(Result<kv::Outcome, KvError>),
+    /// Columns were squashed, or a run was dropped.
+    Squashed,
+}
+
+/// Executes a workflow that is served, and goes ahead of itself; `real` carries out what cannot be taken back.
+pub(in crate::workflow) async fn execute<'a, R: Runner>(
+    definition: &'a Definition,
+    (about, limits): (About, Limits),
+    real: Running<'a, R>,
+    speculation: &'a Speculation,
+    input: Value,
+) -> Outcome {
+    let ((workflow, runner, deadline), squashed) = (real.of(), Arc::new(Notify::new()));
+    let knowledge = Knowledge::new(workflow, speculation);
+    let mut plan = Plan::new(definition, about, limits);
+    let mut driver = Driver {
+        workflow,
+        runner,
+        real,
+        for_good: HashMap::new(),
+        pipeline: Pipeline::new(workflow.reach.kv.clone(), Arc::clone(&squashed)),
+        runs: HashMap::new(),
+        ends: FuturesUnordered::new(),
+        ended: Vec::new(),
+        refused: Vec::new(),
+        commit: None,
+        knowledge,
+        rng: fastrand::Rng::new(),
+        outcome: None,
+    };
+    driver.step(&mut plan, |plan, outside| plan.start(input, outside)).await;
+    loop {
+        driver.go_on(&mut plan).await;
+        if let Some(outcome) = driver.outcome.take() {
+            return outcome;
+        }
+        let happens = tokio::time::timeout_at(deadline.into(), driver.next(&squashed)).await;
+        match happens {
+            Err(_) => return Outcome::TimedOut,
+            Ok(Happens::Squashed) => {}
+            Ok(Happens::Real(None)) => return Outcome::Failed(failed("States.Runtime", "the execution waits for nothing")),
+            Ok(Happens::Real(Some(event))) => driver.told(&mut plan, event).await,
+            Ok(Happens::Ended(run, replied)) => driver.replied(&mut plan, run, replied).await,
+            Ok(Happens::Came(outcome)) => {
+                driver.commit = None;
+                let group = driver.pipeline.came(outcome);
+                driver.decided(&mut plan, group).await;
+            }
+        }
+    }
+}
+
+impl<'a, R: Runner> Driver<'a, R> {
+    /// Steps the plan, and does what it asks for.
+    async fn step<T>(&mut self, plan: &mut Plan<'a>, step: impl FnOnce(&mut Plan<'a>, &mut Outside<'_, Knowledge<'a>>) -> T) -> T {
+        self.knowledge.look_at(self.runner.load());
+        let (mut actions, rng) = (Vec::new(), &mut self.rng);
+        let mut random = || rng.u64(..);
+        let mut outside =
+            Outside { oracle: &mut self.knowledge, now_ms: now_ms(), random: &mut random, actions: &mut actions };
+        let result = step(plan, &mut outside);
+        for action in actions {
+            match action {
+                Do::Begin { run, path, task, behind } => self.begin(run, &path, task, behind),
+                Do::Drop(run) => self.drop_run(run),
+                Do::CarryOut { run, task } => {
+                    self.for_good.insert(task.task, run);
+                    self.carry_out(Action::StartTask(task)).await;
+                }
+                Do::Base(action) => self.carry_out(action).await,
+            }
+        }
+        result
+    }
+
+    async fn carry_out(&mut self, action: Action) {
+        let mut action = Some(action);
+        let ended = poll_fn(|context| {
+            Poll::Ready(action.take().and_then(|action| self.real.carry_out(action, context)))
+        });
+        if let Some(outcome) = ended.await {
+            self.outcome = Some(outcome);
+        }
+    }
+
+    /// Takes in what is there already, and commits what can be.
+    async fn go_on(&mut self, plan: &mut Plan<'a>) {
+        while self.outcome.is_none() {
+            if let Some((run, answer)) = self.ended.pop() {
+                self.step(plan, |plan, outside| plan.ended(run, answer, outside)).await;
+            } else if let Some(run) = self.refused.pop() {
+                plan.refused(run);
+            } else if let Some(event) = self.real.take_at_once() {
+                self.told(plan, event).await;
+            } else if !self.take_squashed(plan).await && !self.settle(plan).await {
+                return;
+            }
+        }
+    }
+
+    /// Something has happened to what is done for good.
+    async fn told(&mut self, plan: &mut Plan<'a>, event: Event) {
+        let (task, answer) = match event {
+            Event::TaskSucceeded { task, output } => (task, Ok(output)),
+            Event::TaskFailed { task, error, cause } => (task, Err(Failure { error, cause })),
+            event => return self.step(plan, |plan, outside| plan.base_event(event, outside)).await,
+        };
+        if let Some(run) = self.for_good.remove(&task) {
+            self.step(plan, |plan, outside| plan.ended(run, answer, outside)).await;
+        }
+    }
+
+    /// Begins a run, with a column.
+    fn begin(&mut self, run: RunId, path: &[u32], task: StartTask, behind: Option<Arc<str>>) {
+        let behind = behind.and_then(|state| self.knowledge.state(&state));
+        match self.try_begin(run, path, &task) {
+            Ok((column, handle)) => {
+                let under_way = UnderWay { column, task, began: Instant::now(), took: None, behind, handle };
+                self.runs.insert(run, under_way);
+            }
+            Err(Unbegun::NoRoom) => self.refused.push(run),
+            Err(Unbegun::Failed(failure)) => self.ended.push((run, Err(failure))),
+        }
+    }
+
+    fn try_begin(&mut self, run: RunId, path: &[u32], task: &StartTask) -> Result<(ColumnId, AbortHandle), Unbegun> {
+        let asked = Asked::of(task).unwrap_or_else(|| Err(failed("States.Runtime", "the task calls no function")))?;
+        let function = asked.find(self.workflow)?;
+        let input = asked.given(&function)?;
+        let Some(isolation) = &function.isolation else {
+            // It had one when it was asked whether it takes part: it was deployed anew.
+            return Err(failed("States.Runtime", "the function was replaced by one without transactions").into());
+        };
+        let (column, transaction) = self.pipeline.open(Dewey::new(&path.iter().map(|step| u64::from(*step)).collect::<Vec<_>>()), isolation).ok_or(Unbegun::NoRoom)?;
+        let deadline = self.real.deadline_of(task);
+        let call = Call { function: &function, input, deadline, joins: Some(transaction), follows: false };
+        let begun = Begun::begin(self.runner, call).map_err(|failure| {
+            self.pipeline.give_up(column);
+            if function::has_no_room(&failure) { Unbegun::NoRoom } else { of_function(asked.name, &failure).into() }
+        })?;
+        let (handle, registration) = AbortHandle::new_pair();
+        let end = Abortable::new(async move { (run, begun.replied().await) }, registration);
+        self.ends.push(Box::pin(async move { end.await.ok() }));
+        Ok((column, handle))
+    }
+
+    fn drop_run(&mut self, run: RunId) {
+        if let Some(UnderWay { column, handle, behind, began, took, .. }) = self.runs.remove(&run) {
+            handle.abort();
+            self.pipeline.give_up(column);
+            if let Some(behind) = behind {
+                self.knowledge.dropped(behind, took.unwrap_or_else(|| began.elapsed()));
+            }
+        }
+        if let Some(task) = self.for_good.iter().find(|(_, known)| **known == run).map(|(task, _)| *task) {
+            self.for_good.remove(&task);
+            self.real.cancel(task);
+        }
+    }
+
+    /// A run has ended.
+    async fn replied(&mut self, plan: &mut Plan<'a>, run: RunId, replied: Replied) {
+        let Some(UnderWay { task, began, took, .. }) = self.runs.get_mut(&run) else { return };
+        *took = Some(began.elapsed());
+        if let Err(failure) = &replied
+            && function::has_no_room(failure)
+            && !plan.is_asked(run)
+        {
+            self.drop_run(run);
+            return plan.refused(run);
+        }
+        let answer = match Asked::of(task) {
+            Some(Ok(asked)) => asked.output(replied),
+            Some(Err(failure)) => Err(failure),
+            None => return,
+        };
+        self.step(plan, |plan, outside| plan.ended(run, answer, outside)).await;
+    }
+
+    /// Has the runs of squashed columns begun again. Whether there were any.
+    async fn take_squashed(&mut self, plan: &mut Plan<'a>) -> bool {
+        let runs = self.runs_of(&self.pipeline.take_squashed());
+        for run in &runs {
+            if let Some(run) = self.runs.get_mut(run) {
+                // That it was begun ahead was not wrong.
+                run.behind = None;
+                self.knowledge.runs_again();
+            }
+            self.step(plan, |plan, outside| plan.squashed(*run, outside)).await;
+        }
+        !runs.is_empty()
+    }
+
+    /// Has the first runs committed that have ended. Whether something was decided at once.
+    async fn settle(&mut self, plan: &mut Plan<'a>) -> bool {
+        if self.commit.is_some() {
+            return false;
+        }
+        let group = self.step(plan, |plan, outside| plan.group(outside)).await;
+        let without = group.iter().take_while(|run| !self.runs.contains_key(run)).count();
+        if without > 0 {
+            // Tasks that have failed before they were begun have nothing to commit.
+            self.committed(plan, &group[..without]).await;
+            return true;
+        }
+        let columns = group.iter().map_while(|run| self.runs.get(run)).map(|run| run.column);
+        let columns: Vec<ColumnId> = columns.collect();
+        if columns.is_empty() {
+            return false;
+        }
+        let group = self.pipeline.settle(&columns);
+        self.decided(plan, group).await
+    }
+
+    /// Takes in what was decided about a group. Whether there is more to be decided now.
+    async fn decided(&mut self, plan: &mut Plan<'a>, group: Group) -> bool {
+        match group {
+            Group::Commit { commit, .. } => {
+                let Some(space) = self.workflow.reach.kv.clone() else {
+                    // Functions without a store have nothing to commit.
+                    return self.not_committed(plan).await;
+                };
+                self.commit = Some(Box::pin(async move { space.commit(commit).await }));
+                false
+            }
+            Group::Committed { columns, calls } => {
+                for call in calls {
+                    if let Ok(function) = self.workflow.reach.functions.find(&call.name) {
+                        // As of any call whose reply is not wanted, nothing is said where it is not admitted.
+                        let _ = self.runner.send(&function, call.input);
+                    }
+                }
+                let runs = self.runs_of(&columns);
+                self.committed(plan, &runs).await;
+                true
+            }
+            Group::Nothing => self.not_committed(plan).await,
+            Group::Again | Group::Stale { .. } => {
+                self.not_committed(plan).await;
+                true
+            }
+            Group::Failed { columns, error } => {
+                self.not_committed(plan).await;
+                let failure = match error {
+                    KvError::Unknown(_) => outcome::Failure::OutcomeUnknown,
+                    error => outcome::Failure::NotCommitted(error),
+                };
+                for run in self.runs_of(&columns) {
+                    // None of them runs again: it may have been committed.
+                    let Some(UnderWay { task, .. }) = self.runs.remove(&run) else { continue };
+                    let name = Asked::of(&task).and_then(Result::ok).map_or("", |asked| asked.name).to_owned();
+                    let answer = Err(of_function(&name, &failure));
+                    self.step(plan, |plan, outside| plan.ended(run, answer, outside)).await;
+                }
+                true
+            }
+        }
+    }
+
+    async fn not_committed(&mut self, plan: &mut Plan<'a>) -> bool {
+        self.step(plan, |plan, outside| plan.group_failed(outside)).await;
+        false
+    }
+
+    /// The runs with these columns.
+    fn runs_of(&self, columns: &[ColumnId]) -> Vec<RunId> {
+        let of = |column: &ColumnId| self.runs.iter().find(|(_, run)| run.column == *column).map(|(run, _)| *run);
+        columns.iter().filter_map(of).collect()
+    }
+
+    /// The first runs of the group are committed: the base hears of them, and what they were is learned.
+    async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId]) {
+        for run in runs {
+            if let Some(UnderWay { task, took: Some(took), behind, began, .. }) = self.runs.remove(run) {
+                self.knowledge.committed(&task, took, behind.map(|state| (state, began)));
+            }
+        }
+        let answers = self.step(plan, |plan, outside| plan.committed(runs.len(), outside)).await;
+        for (task, answer) in answers {
+            self.knowledge.answered(&task, answer);
+        }
+        self.knowledge.went(plan.trail());
+    }
+
+    /// What happens next.
+    async fn next(&mut self, squashed: &Notify) -> Happens {
+        if self.ends.is_empty() && self.commit.is_none() && !self.real.waits() {
+            return Happens::Real(None);
+        }
+        let (ends, commit) = (&mut self.ends, &mut self.commit);
+        tokio::select! {
+            biased;
+            outcome = async { match commit { Some(commit) => commit.await, None => pending().await } } => Happens::Came(outcome),
+            end = ends.next(), if !ends.is_empty() => match end.flatten() {
+                Some((run, replied)) => Happens::Ended(run, replied),
+                None => Happens::Squashed,
+            },
+            event = self.real.next(), if self.real.waits() => event.map_or(Happens::Squashed, |event| Happens::Real(Some(event))),
+            () = squashed.notified() => Happens::Squashed,
+        }
+    }
+}
+
+/// Why a run was not begun.
+enum Unbegun {
+    /// There is no room now.
+    NoRoom,
+    Failed(Failure),
+}
+
+impl From<Failure> for Unbegun {
+    fn from(failure: Failure) -> Unbegun {
+        Unbegun::Failed(failure)
+    }
+}

@@ -1,0 +1,22 @@
+//! Express executions that go ahead of themselves: functions are begun before those before them have answered, and nothing of it is seen until it is right (SpecFaaS, HPCA 2023).
+//!
+//! ```text
+//!   express --input--> driver --Event--> plan (pure) --Do--> the same
+//!                        |  begins runs: Runner, each with a column of the execution's pipeline (txn::pipeline)
+//!                        |  commits groups of columns; only then the plan's base hears of them
+//!                        '- learns from what is committed: speculate
+//! ```
+//!
+//! * A function takes part whose effects are a transaction that can be thrown away: with `isolation = "serializable"`, and without requests to other servers before the commit (`effects = "split"`). Anything else is
+//!   carried out as in any execution, when all before it is committed.
+//! * A run is dropped as the call of a client is that has gone. What its sandbox still does changes nothing: its column has left the pipeline.
+//! * The reply of the execution leaves after its last commit.
+
+mod driver;
+mod hole;
+mod oracle;
+mod plan;
+#[cfg(test)]
+mod simulated;
+
+pub(super) use self::driver::execute;

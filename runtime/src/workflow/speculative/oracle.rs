@@ -1,0 +1,148 @@
+//! What a driver goes by: the tables of the tenant, and what the configuration allows.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sledge_workflow::definition::StateIndex;
+use sledge_workflow::machine::{StartTask, Way};
+
+use super::plan::{Answer, Oracle};
+use crate::config::{Instance, SpeculationLevel};
+use crate::speculate::benefit::Edge;
+use crate::speculate::depth::{Load, depth};
+use crate::speculate::paths::{Path, Target, Trail};
+use crate::speculate::{Of, Speculation, times};
+use crate::txn::Outside;
+use crate::workflow::Workflow;
+use crate::workflow::function::Asked;
+
+/// What it costs to begin a run, about: an invocation with its sandbox, and the steps of the plan.
+const LAUNCH: Duration = Duration::from_micros(20);
+
+/// The tables, for one execution.
+pub(super) struct Knowledge<'a> {
+    workflow: &'a Workflow,
+    tables: &'a Speculation,
+    fingerprint: u64,
+    /// How many runs may be ahead now.
+    depth: usize,
+}
+
+impl<'a> Knowledge<'a> {
+    pub(super) fn new(workflow: &'a Workflow, tables: &'a Speculation) -> Knowledge<'a> {
+        let fingerprint = workflow.definition().map_or(0, |definition| definition.fingerprint());
+        Knowledge { workflow, tables, fingerprint, depth: 0 }
+    }
+
+    /// The workers are so busy.
+    pub(super) fn look_at(&mut self, load: Load) {
+        self.depth = depth(load, self.workflow.config.speculation_depth_max) as usize;
+    }
+
+    /// The state of that name.
+    pub(super) fn state(&self, name: &str) -> Option<StateIndex> {
+        self.workflow.definition()?.find(name)
+    }
+
+    /// The guess that goes on behind a state.
+    const fn edge(&self, state: StateIndex) -> Edge {
+        Edge { workflow: self.fingerprint, from: state, to: state }
+    }
+
+    fn level(&self) -> SpeculationLevel {
+        self.workflow.config.speculation
+    }
+
+    /// Whether to go on behind a state whose run has not ended.
+    fn goes_behind(&self, task: &StartTask) -> Option<StateIndex> {
+        let state = self.state(&task.state)?;
+        let remaining = self.tables.remaining(self.fingerprint, state, Duration::ZERO);
+        let is_worth = remaining.is_some_and(|remaining| times::worth(remaining, LAUNCH));
+        (is_worth && self.tables.verdict(&self.edge(state)).is_started()).then_some(state)
+    }
+
+    /// The number of the version of the function that a task calls.
+    fn version(&self, task: &StartTask) -> Option<u64> {
+        let function = Asked::of(task)?.ok()?.find(self.workflow).ok()?;
+        Some(function.version)
+    }
+
+    /// A run that took so long is committed. `behind`: the state whose run had not ended when it began, and when that was.
+    pub(super) fn committed(&self, task: &StartTask, took: Duration, behind: Option<(StateIndex, Instant)>) {
+        let Some(state) = self.state(&task.state) else { return };
+        self.tables.took(self.fingerprint, state, took);
+        if let Some((behind, _)) = behind {
+            // It ran at the same time as that state, for the shorter of both times.
+            let other = self.tables.remaining(self.fingerprint, behind, Duration::ZERO).unwrap_or(took);
+            self.tables.adopted(self.edge(behind), took.min(other));
+        }
+    }
+
+    /// A run that was begun behind that state is dropped.
+    pub(super) fn dropped(&self, behind: StateIndex, ran: Duration) {
+        self.tables.squashed(self.edge(behind), ran);
+    }
+
+    /// What a run has read was changed.
+    pub(super) fn runs_again(&self) {
+        self.tables.runs_again();
+    }
+
+    /// That is what a task has come to.
+    pub(super) fn answered(&self, task: &StartTask, answer: Answer) {
+        let Some(Ok(asked)) = Asked::of(task) else { return };
+        let Ok(function) = asked.find(self.workflow) else { return };
+        let (name, version) = (asked.name, function.version);
+        self.tables.answered(Of { name, version }, self.tables.key(&task.input), &answer.map(Into::into));
+    }
+
+    /// Those are the ways that the execution has gone.
+    pub(super) fn went(&self, trail: &mut Trail) {
+        self.tables.went(self.fingerprint, trail);
+    }
+}
+
+impl Oracle for Knowledge<'_> {
+    fn takes_part(&mut self, task: &StartTask) -> bool {
+        let config = &self.workflow.config;
+        if config.speculation_excluded.iter().any(|state| **state == *task.state) {
+            return false;
+        }
+        let state = self.state(&task.state).and_then(|state| self.workflow.definition()?.state(state));
+        // What the context says, as the time at which a state is entered, is not the same ahead.
+        if state.is_none_or(|state| state.uses_context) {
+            return false;
+        }
+        let Some(Ok(function)) = Asked::of(task).map(|asked| asked.and_then(|asked| asked.find(self.workflow))) else {
+            return false;
+        };
+        let can_be_dropped = function.isolation.as_ref().is_some_and(|isolation| !matches!(isolation.outside, Outside::Split));
+        can_be_dropped && function.speculative && function.instance == Instance::Call && !function.streams_body
+    }
+
+    fn depth(&mut self) -> usize {
+        self.depth
+    }
+
+    fn answer(&mut self, task: &StartTask) -> Option<Answer> {
+        if self.level() < SpeculationLevel::Outputs {
+            return None;
+        }
+        self.goes_behind(task)?;
+        let answer = self.tables.answer(self.version(task)?, &self.tables.key(&task.input))?;
+        Some(answer.map(|output| (*output).clone()))
+    }
+
+    fn shape(&mut self, task: &StartTask) -> Option<Value> {
+        self.goes_behind(task)?;
+        self.tables.last(self.version(task)?).map(|output| (*output).clone())
+    }
+
+    fn way(&mut self, choice: StateIndex, path: Path) -> Way {
+        match self.tables.way(self.fingerprint, choice, path).map(|way| way.target) {
+            Some(Target::Rule(rule)) => Way::Rule(rule as usize),
+            Some(Target::Default) => Way::Default,
+            Some(Target::Next | Target::Catch(_)) | None => Way::Nowhere,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! `speculation`: express executions that begin functions before those before them have answered. They answer what the same workflow answers without, and leave the same in the store.
+
+use crate::durable::machine;
+use crate::transactions::{function, on_every_store};
+use serde_json::{Value, json};
+use sledge_tests::http::{Client, TIME_MAX};
+use sledge_tests::random::Random;
+use sledge_tests::server::Server;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const STEPS: usize = 4;
+
+/// Calls `t` with the lines that the input has for this step: so its input does not depend on what the steps before it answer.
+fn step(number: usize, next: &str) -> Value {
+    json!({
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Parameters": { "FunctionName": "t", "Request": { "Method": "POST", "Path": "/", "Body.$": format!("$.lines[{number}]") } },
+        "ResultSelector": { "text.$": "$.Payload" },
+        "ResultPath": format!("$.step{number}"),
+        "Next": next,
+    })
+}
+
+/// Four steps, one after the other. Where the second one has failed to find a key, the third one is left out.
+fn chain() -> Value {
+    machine(
+        "S0",
+        &json!({
+            "S0": step(0, "S1"),
+            "S1": step(1, "Which"),
+            "Which": { "Type": "Choice", "Choices": [{ "Variable": "$.step1.text", "StringMatches": "error*", "Next": "S3" }], "Default": "S2" },
+            "S2": step(2, "S3"),
+            "S3": step(3, "Out"),
+            "Out": { "Type": "Succeed" },
+        }),
+    )
+}
+
+/// A server with the chain as two workflows, with and without speculation.
+fn serve(folder: &Path, more: &Value, level: &str) -> Server {
+    let path = folder.join("chain.asl.json");
+    fs::write(&path, chain().to_string()).expect("write a definition");
+    let workflow = |name: &str, level: &str| json!({ "name": name, "path": path, "type": "express", "speculation": level, "deadline_ms": 60_000 });
+    let functions = [function("t", json!({}))];
+    let mut config = json!({ "functions": functions, "workflows": [workflow("ahead", level), workflow("plain", "off")] });
+    for (key, value) in more.as_object().expect("an object") {
+        config[key] = value.clone();
+    }
+    Server::start(config)
+}
+
+/// What an execution of these lines says, step by step.
+fn run(client: &Client, workflow: &str, lines: &[String]) -> Vec<String> {
+    let reply = client.post(&format!("/{workflow}"), json!({ "lines": lines }).to_string());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let output = reply.json();
+    // One of them may have been left out.
+    let text = |step| output[format!("step{step}")]["text"].as_str().map(|text| text.trim_end().to_owned());
+    (0..STEPS).filter_map(text).collect()
+}
+
+/// Keys and what they hold, as the functions see them.
+type Store = BTreeMap<String, i64>;
+
+/// What a line does, and answers: whether a value was written by the transaction itself does not count.
+fn model(store: &mut Store, line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let missing = || "error 44".to_owned();
+    match words[..] {
+        ["get", key] => store.get(key).map_or_else(missing, |value| format!("stored {value}")),
+        ["set", key, value] => {
+            store.insert(key.to_owned(), value.parse().expect("a number"));
+            "set".to_owned()
+        }
+        ["add", key, value] => {
+            *store.entry(key.to_owned()).or_default() += value.parse::<i64>().expect("a number");
+            "add".to_owned()
+        }
+        ["delete", key] => {
+            store.remove(key);
+            "delete".to_owned()
+        }
+        ["list", prefix] => {
+            let keys = store.keys().filter(|key| key.starts_with(prefix));
+            keys.fold("keys".to_owned(), |text, key| text + " " + key)
+        }
+        _ => panic!("{line}"),
+    }
+}
+
+/// What the chain answers one step after the other.
+fn in_order(store: &mut Store, lines: &[String]) -> Vec<String> {
+    let mut replies: Vec<String> = Vec::new();
+    for (number, lines) in lines.iter().enumerate() {
+        if number == 2 && replies[1].starts_with("error") {
+            continue;
+        }
+        replies.push(lines.lines().map(|line| model(store, line)).collect::<Vec<_>>().join("\n"));
+    }
+    replies
+}
+
+fn some_lines(random: &mut Random) -> String {
+    let key = |random: &mut Random| format!("k{}", random.below(4));
+    let line = |random: &mut Random| match random.below(8) {
+        0..3 => format!("get {}", key(random)),
+        3 | 4 => format!("set {} {}", key(random), random.below(100)),
+        5 => format!("add {} {}", key(random), random.below(10)),
+        6 => format!("delete {}", key(random)),
+        _ => "list k".to_owned(),
+    };
+    (0..1 + random.below(3)).map(|_| line(random)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn an_execution_answers_and_leaves_what_its_steps_do_one_after_the_other() {
+    on_every_store(|kv| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = serve(folder.path(), kv, "outputs");
+        let client = server.client();
+        let (mut store, mut random) = (Store::new(), Random::new(21, "lines"));
+        for round in 0..150 {
+            let lines: Vec<String> = (0..STEPS).map(|_| some_lines(&mut random)).collect();
+            let expected = in_order(&mut store, &lines);
+            // A value that an earlier step has written may be one of the transaction's own.
+            let replies: Vec<String> =
+                run(&client, "ahead", &lines).iter().map(|reply| reply.replace("own ", "stored ")).collect();
+            assert_eq!(replies, expected, "{kv}, round {round}: {lines:?}");
+        }
+        server.stop();
+    });
+}
+
+/// Each of four steps takes a second. Their inputs are known from the beginning.
+#[test]
+fn steps_that_do_not_wait_for_each_other_run_at_the_same_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(folder.path(), &json!({ "kv": "memory", "workers": 2 }), "paths");
+    let client = server.client();
+    let lines: Vec<String> = (0..STEPS).map(|step| format!("pause 1000\nset s{step} 1")).collect();
+    let took = |workflow: &str| {
+        let began = Instant::now();
+        assert_eq!(run(&client, workflow, &lines), ["paused\nset"; STEPS]);
+        began.elapsed()
+    };
+    let plain = took("plain");
+    assert!(plain >= Duration::from_secs(4), "{plain:?}");
+    // How long steps take, and how their answers look, is learned first.
+    for _ in 0..3 {
+        took("ahead");
+    }
+    let ahead = took("ahead");
+    assert!(ahead + Duration::from_secs(2) <= plain, "{ahead:?}");
+    server.stop();
+}
+
+/// Money is moved by executions at the same time: it never gets more or less, also in the middle of an execution.
+#[test]
+fn executions_at_the_same_time_are_one_after_the_other() {
+    on_every_store(|kv| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = serve(folder.path(), kv, "outputs");
+        let lines = |lines: [&str; STEPS]| lines.map(str::to_owned).to_vec();
+        let accounts = (0..4).map(|account| format!("set a{account} 100")).collect::<Vec<_>>().join("\n");
+        run(&server.client(), "plain", &lines([&accounts, "set x 1", "get x", "get x"]));
+        let address = server.address;
+        thread::scope(|scope| {
+            for client in 0..4_u64 {
+                scope.spawn(move || {
+                    let (client, mut random) = (Client::new(address, TIME_MAX), Random::new(client, "accounts"));
+                    for _ in 0..25 {
+                        let (from, to) = (random.below(4), random.below(4));
+                        if from == to {
+                            continue;
+                        }
+                        let moved = format!("move a{from} a{to} 1 1");
+                        let steps = lines(["total 4 0", &moved, "total 4 0", "total 4 0"]);
+                        let replies = run(&client, "ahead", &steps);
+                        for reply in [&replies[0], &replies[2], &replies[3]] {
+                            assert_eq!(reply, "total 400");
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(run(&server.client(), "plain", &lines(["total 4 0", "get x", "get x", "get x"]))[0], "total 400");
+        server.stop();
+    });
+}
+
+/// A step that fails ends the execution, and what the steps behind it have done is in no store.
+#[test]
+fn what_comes_behind_a_failure_was_never_there() {
+    on_every_store(|kv| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = serve(folder.path(), kv, "outputs");
+        let client = server.client();
+        let good: Vec<String> = ["set a 1", "get a", "set b 1", "set c 1"].map(str::to_owned).to_vec();
+        for _ in 0..5 {
+            assert_eq!(run(&client, "ahead", &good).len(), STEPS);
+        }
+        for fails in ["pause 20\ntrap", "set c 7\npause 20\ntrap"] {
+            let lines = ["set a 2", "get a", fails, "set c 2\nset d 2"];
+            let reply = client.post("/ahead", json!({ "lines": lines }).to_string());
+            assert_ne!(reply.status, 200);
+            let after: Vec<String> = ["get a", "get b", "get c", "list d"].map(str::to_owned).to_vec();
+            assert_eq!(run(&client, "plain", &after), ["stored 2", "stored 1", "stored 1", "keys"], "{kv}");
+        }
+        server.stop();
+    });
+}
