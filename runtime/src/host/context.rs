@@ -26,6 +26,7 @@ use crate::outcome::Failure;
 use crate::phases::{Phase, PhaseClock, Phases, Profiler};
 use crate::reply::{Answer, BUFFER_BYTES_MIN, Content, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
+use crate::txn::held::Held;
 use crate::txn::{PutOff, Transaction};
 use crate::upstream::{SocketPolicy, Upstream};
 
@@ -520,6 +521,12 @@ impl Context {
     #[must_use]
     pub const fn log_writer(&self) -> Option<&Writer> {
         if let Output::Log(lines) = &self.ports.streams.errors { Some(lines.writer()) } else { None }
+    }
+
+    /// Where its log lines wait, if it is ahead.
+    #[must_use]
+    pub const fn log_held(&self) -> Option<&Arc<Held>> {
+        if let Output::Log(lines) = &self.ports.streams.errors { lines.holder() } else { None }
     }
 
     /// The reply that the guest wrote to file descriptor 1, and what it said about it. For an invocation that is over: the log's last line is written, too.

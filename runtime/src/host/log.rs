@@ -7,6 +7,7 @@ use std::time::Instant;
 use tracing::Level;
 
 use super::{Call, FunctionLog, Output, Process, Stop, Taken, Writer};
+use crate::txn::held::Held;
 
 /// The longest line; longer ones are broken.
 const LINE_BYTES_MAX: usize = 4 << 10;
@@ -44,13 +45,28 @@ pub struct LogLines {
     line: Vec<u8>,
     logged: usize,
     dropped: u64,
+    /// Where lines wait of a run that is ahead.
+    held: Option<Arc<Held>>,
 }
 
 impl LogLines {
     /// Lines of that invocation of a function, for its log.
     #[must_use]
     pub fn new(process: Arc<Process>, log: Arc<FunctionLog>, writer: Writer) -> LogLines {
-        LogLines { process, log, writer, line: Vec::new(), logged: 0, dropped: 0 }
+        LogLines { process, log, writer, line: Vec::new(), logged: 0, dropped: 0, held: None }
+    }
+
+    /// The same, where lines wait until a run that is ahead is committed.
+    #[must_use]
+    pub fn held(mut self, held: Option<Arc<Held>>) -> LogLines {
+        self.held = held;
+        self
+    }
+
+    /// Where they wait, if they do.
+    #[must_use]
+    pub const fn holder(&self) -> Option<&Arc<Held>> {
+        self.held.as_ref()
     }
 
     /// Whose lines they are.
@@ -99,20 +115,28 @@ impl LogLines {
     }
 
     fn log(&self, level: Level, line: &str) {
-        let function = &self.process.name;
-        let Writer { version, request, ref request_id } = self.writer;
-        let request_id = request_id.as_deref();
-        let Taken::Line { dropped } = self.log.push(&self.writer, level, line, Instant::now()) else { return };
-        if dropped > 0 {
-            tracing::warn!(target: "sledge::function", function, lines = dropped, "logged too fast; these were dropped");
-        }
-        match level {
-            Level::TRACE => tracing::trace!(target: "sledge::function", function, version, request, request_id, "{line}"),
-            Level::DEBUG => tracing::debug!(target: "sledge::function", function, version, request, request_id, "{line}"),
-            Level::INFO => tracing::info!(target: "sledge::function", function, version, request, request_id, "{line}"),
-            Level::WARN => tracing::warn!(target: "sledge::function", function, version, request, request_id, "{line}"),
-            Level::ERROR => tracing::error!(target: "sledge::function", function, version, request, request_id, "{line}"),
-        }
+        let Some(held) = &self.held else { return log(&self.process, &self.log, &self.writer, (level, line)) };
+        let (process, to, writer) = (Arc::clone(&self.process), Arc::clone(&self.log), self.writer.clone());
+        let line = line.to_owned();
+        held.put(Box::new(move || log(&process, &to, &writer, (level, &line))));
+    }
+}
+
+/// Writes a line to the log of the function, and to the server's.
+fn log(process: &Process, log: &FunctionLog, writer: &Writer, (level, line): (Level, &str)) {
+    let function = &process.name;
+    let Writer { version, request, ref request_id } = *writer;
+    let request_id = request_id.as_deref();
+    let Taken::Line { dropped } = log.push(writer, level, line, Instant::now()) else { return };
+    if dropped > 0 {
+        tracing::warn!(target: "sledge::function", function, lines = dropped, "logged too fast; these were dropped");
+    }
+    match level {
+        Level::TRACE => tracing::trace!(target: "sledge::function", function, version, request, request_id, "{line}"),
+        Level::DEBUG => tracing::debug!(target: "sledge::function", function, version, request, request_id, "{line}"),
+        Level::INFO => tracing::info!(target: "sledge::function", function, version, request, request_id, "{line}"),
+        Level::WARN => tracing::warn!(target: "sledge::function", function, version, request, request_id, "{line}"),
+        Level::ERROR => tracing::error!(target: "sledge::function", function, version, request, request_id, "{line}"),
     }
 }
 

@@ -15,11 +15,12 @@
 //! * What fails is not committed. It may have failed since it has read what never was there at the same time: so its reads are validated before the failure is believed.
 //! * Commits have an id, so that a commit whose answer was lost is asked for again and not made twice.
 //!
-//! `column` is what an operation does, without a store; `pipeline` the transactions of an execution that run ahead of each other; `contention` has transactions take turns where they conflict again and again.
+//! `column` is what an operation does, without a store; `pipeline` the transactions of an execution that run ahead of each other; `held` what such a run would have seen outside; `contention` has transactions take turns where they conflict again and again.
 
 pub mod column;
 pub mod contention;
 mod few;
+pub mod held;
 mod mutants;
 pub mod pipeline;
 mod place;
@@ -194,7 +195,7 @@ impl Transaction {
         let below = match &self.place {
             Place::Alone => of_store,
             Place::Part(above) => above.resolve(key, of_store)?,
-            Place::Ahead(seat) => match seat.resolve(key, of_store.as_ref()) {
+            Place::Ahead(seat, _) => match seat.resolve(key, of_store.as_ref()) {
                 Some((sees, bytes)) => {
                     self.bytes.store(bytes, Ordering::Relaxed);
                     return sees;
@@ -210,7 +211,7 @@ impl Transaction {
     #[must_use]
     pub fn own_keys(&self, bucket: &BucketName, from: &BucketKey) -> Vec<(BucketKey, bool)> {
         let mut keys: BTreeMap<BucketKey, bool> = BTreeMap::new();
-        if let Place::Ahead(seat) = &self.place
+        if let Place::Ahead(seat, _) = &self.place
             && let Some(keys) = seat.own_keys(bucket, from)
         {
             return keys;
@@ -278,7 +279,7 @@ impl Transaction {
     pub fn contended<'k>(&self, keys: impl Iterator<Item = &'k BucketKey>) -> Vec<Contended> {
         let contended = |key: &BucketKey| {
             let lock = self.isolation.contention.lock(key)?;
-            if let Place::Ahead(_) = self.outermost().place {
+            if let Place::Ahead(..) = self.outermost().place {
                 return None;
             }
             let is_held = lock_held(self.outermost()).iter().any(|(held, _)| held == key);
@@ -336,7 +337,7 @@ impl Transaction {
         match &self.place {
             Place::Alone => {}
             Place::Part(above) => return self.settle_above(above, ended_well),
-            Place::Ahead(seat) => {
+            Place::Ahead(seat, _) => {
                 // Its group's commit decides.
                 seat.end(ended_well, self.take_calls());
                 return Settled::Done;
@@ -418,7 +419,7 @@ impl Transaction {
     #[must_use]
     pub fn made(&self) -> Commit {
         let commit = |column: &Column| column.commit(true);
-        if let Place::Ahead(seat) = &self.place { seat.look(&self.column, commit) } else { commit(&self.column()) }
+        if let Place::Ahead(seat, _) = &self.place { seat.look(&self.column, commit) } else { commit(&self.column()) }
     }
 
     /// That is what became of the commit.

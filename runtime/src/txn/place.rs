@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::column::Column;
+use super::held::Held;
 use super::pipeline::Seat;
 use super::{Isolation, Transaction};
 use crate::kv::BucketKey;
@@ -15,8 +16,8 @@ pub(super) enum Place {
     Alone,
     /// The column of the caller.
     Part(Arc<Transaction>),
-    /// Its predecessors: its column is in a pipeline, and the transaction's own one is used when that takes part no more.
-    Ahead(Seat),
+    /// Its predecessors: its column is in a pipeline, and the transaction's own one is used when that takes part no more. What is seen outside waits.
+    Ahead(Seat, Arc<Held>),
 }
 
 impl Transaction {
@@ -24,13 +25,19 @@ impl Transaction {
     #[must_use]
     pub fn of_call(given: &Arc<Transaction>) -> Arc<Transaction> {
         match &given.place {
-            Place::Ahead(seat) if seat.take() => Arc::clone(given),
+            Place::Ahead(seat, _) if seat.take() => Arc::clone(given),
             _ => Transaction::join(given),
         }
     }
 
     pub(super) fn in_pipeline(isolation: &Isolation, seat: Seat) -> Arc<Transaction> {
-        Arc::new(Transaction::new(isolation.clone(), Column::default(), Place::Ahead(seat)))
+        Arc::new(Transaction::new(isolation.clone(), Column::default(), Place::Ahead(seat, Arc::default())))
+    }
+
+    /// Where waits what its run, or one that it has called, would have seen outside; none where that need not wait.
+    #[must_use]
+    pub fn held(&self) -> Option<&Arc<Held>> {
+        if let Place::Ahead(_, held) = &self.outermost().place { Some(held) } else { None }
     }
 
     pub(super) fn outermost(&self) -> &Transaction {
@@ -40,14 +47,14 @@ impl Transaction {
     /// Whether what its callees have done does not matter any more: it is stale, or takes part in its pipeline no more.
     pub(super) fn is_over(&self) -> bool {
         match &self.place {
-            Place::Ahead(seat) => seat.is_gone(),
+            Place::Ahead(seat, _) => seat.is_gone(),
             _ => self.column().stale().is_some(),
         }
     }
 
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Column) -> T) -> T {
         match &self.place {
-            Place::Ahead(seat) => seat.with(&self.column, std::iter::empty(), work),
+            Place::Ahead(seat, _) => seat.with(&self.column, std::iter::empty(), work),
             _ => work(&mut self.column()),
         }
     }
@@ -64,7 +71,7 @@ impl Transaction {
             result
         };
         match &self.place {
-            Place::Ahead(seat) => seat.with(&self.column, keys, change),
+            Place::Ahead(seat, _) => seat.with(&self.column, keys, change),
             _ => change(&mut self.column()),
         }
     }

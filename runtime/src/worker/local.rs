@@ -472,7 +472,8 @@ impl Worker {
         let request_id = request_id.take();
         let process = Arc::clone(&function.process);
         let writer = Writer { version: function.version, request: identity.sequence, request_id: request_id.clone() };
-        let log = LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer);
+        let held = transaction.as_ref().and_then(|transaction| transaction.held()).cloned();
+        let log = LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer).held(held);
         let reply = ReplyBytes::new(self.buffers.clone());
         let streams = Streams::of_request(body, reply, self.settings.reply_bytes_max, log);
         let context = Context::new(process, streams)
@@ -526,7 +527,15 @@ impl Worker {
         let backtrace = started.driver.backtrace();
         started.driver.kill();
         let function = started.invocation.function.name();
-        tracing::info!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "killed");
+        let reason = failure.reason();
+        // A run that is ahead may turn out never to have been.
+        match started.driver.context().log_held() {
+            None => tracing::info!(function, reason = &*reason, backtrace = format_args!("\n{backtrace}"), "killed"),
+            Some(held) => {
+                let (function, reason, backtrace) = (function.to_owned(), reason.into_owned(), backtrace.to_string());
+                held.put(Box::new(move || tracing::info!(function, reason, backtrace = format_args!("\n{backtrace}"), "killed")));
+            }
+        }
         self.end(started, Err(failure), now);
     }
 
@@ -715,11 +724,20 @@ fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {
             let backtrace = driver.backtrace();
             let report = format!("{failure}\n{backtrace}");
             if let Some(writer) = driver.context().log_writer() {
-                let Writer { version, request, request_id } = writer;
-                of.log.push(writer, Level::WARN, report.trim_end(), Instant::now());
-                let request_id = request_id.as_deref();
-                let (reason, backtrace) = (&*failure.reason(), format_args!("\n{backtrace}"));
-                tracing::warn!(function, version, request, request_id, reason, backtrace, "{failure}");
+                let (log, writer, name) = (Arc::clone(&of.log), writer.clone(), function.to_owned());
+                let (reason, message) = (failure.reason().into_owned(), failure.to_string());
+                let say = move || {
+                    let Writer { version, request, request_id } = &writer;
+                    log.push(&writer, Level::WARN, report.trim_end(), Instant::now());
+                    let request_id = request_id.as_deref();
+                    let (function, backtrace) = (&*name, format_args!("\n{backtrace}"));
+                    tracing::warn!(function, version, request, request_id, reason, backtrace, "{message}");
+                };
+                // A run that is ahead may turn out never to have been.
+                match driver.context().log_held() {
+                    Some(held) => held.put(Box::new(say)),
+                    None => say(),
+                }
             }
         }
         // Those were logged where they were decided.
