@@ -169,7 +169,8 @@ impl Speculation {
     #[must_use]
     pub fn runs(&self) -> [(&'static str, u64); 3] {
         let Runs { adopted, dropped, squashed } = &self.runs;
-        [("adopted", adopted), ("dropped", dropped), ("squashed", squashed)].map(|(result, count)| (result, count.load(Ordering::Relaxed)))
+        [("adopted", adopted), ("dropped", dropped), ("squashed", squashed)]
+            .map(|(result, count)| (result, count.load(Ordering::Relaxed)))
     }
 
     /// A run of a reader was squashed, since the writer has written a key that it had read before.
