@@ -193,6 +193,32 @@ fn executions_at_the_same_time_are_one_after_the_other() {
     });
 }
 
+/// A step that is left out in the end has perhaps run ahead, and trapped. Nothing is said of that.
+#[test]
+fn a_run_that_was_not_wanted_has_logged_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(folder.path(), &json!({ "kv": "memory", "workers": 2 }), "paths");
+    let client = server.client();
+    let lines = |lines: [&str; STEPS]| lines.map(str::to_owned).to_vec();
+    // The way through the third step is the usual one.
+    for _ in 0..6 {
+        assert_eq!(run(&client, "ahead", &lines(["set a 1", "get a\npause 20", "get a", "get a"])).len(), STEPS);
+    }
+    let dropped = || {
+        let metrics = server.admin().get("/metrics").text();
+        let name = "sledge_speculative_runs_total{tenant=\"default\",result=\"dropped\"} ";
+        metrics.lines().find_map(|line| line.strip_prefix(name)?.parse().ok()).unwrap_or(0)
+    };
+    let before = dropped();
+    assert_eq!(run(&client, "ahead", &lines(["get a", "get b\npause 300", "trap", "get a"])).len(), STEPS - 1);
+    assert!(dropped() > before, "the step that traps did not run ahead");
+    assert!(!server.log().contains("unreachable"), "{}", server.log());
+    let reply = client.post("/ahead", json!({ "lines": ["get a", "get a\npause 300", "trap", "get a"] }).to_string());
+    assert_ne!(reply.status, 200);
+    server.wait_for_log("unreachable");
+    server.stop();
+}
+
 /// A step that fails ends the execution, and what the steps behind it have done is in no store.
 #[test]
 fn what_comes_behind_a_failure_was_never_there() {

@@ -100,7 +100,9 @@ fn assert_served(config: &Path, admin: &Admin, level: &str) -> Memory {
     assert_refused(&server);
     // Functions run ahead, of which most are wanted, where that is configured.
     let metrics = admin.get("/metrics").text();
-    let adopted = metrics.lines().find_map(|line| line.strip_prefix("sledge_speculative_runs_total{tenant=\"default\",result=\"adopted\"} "));
+    let adopted = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("sledge_speculative_runs_total{tenant=\"default\",result=\"adopted\"} "));
     let adopted: u64 = adopted.map_or(0, |count| count.parse().expect("a number"));
     assert_eq!(adopted > 100, level != "off", "{level}: {adopted}");
     server.stop();

@@ -19,10 +19,6 @@ pub enum SpeculationLevel {
     Paths,
     /// The same, and what a function answers to an input that it has answered before.
     Outputs,
-    /// The same, and a read waits for an earlier function that has written such a key after the read, several times in a row.
-    Stalls,
-    /// The same, and a function whose answer is known does not run where the store confirms that nothing was changed that it had read.
-    Skips,
 }
 
 impl SpeculationLevel {
@@ -94,7 +90,7 @@ mod tests {
     #[test]
     fn each_has_what_those_before_it_have_and_off_is_the_default() {
         let read = |name: &str| serde_json::from_value::<SpeculationLevel>(name.into()).unwrap();
-        let all = ["off", "paths", "outputs", "stalls", "skips"].map(read);
+        let all = ["off", "paths", "outputs"].map(read);
         assert!(all.is_sorted_by(|one, other| one < other) && all[0] == SpeculationLevel::default());
     }
 
@@ -110,7 +106,7 @@ mod tests {
                 Err(other) => vec![other.to_string()],
             }
         };
-        let good = json!({ "speculation": "skips", "speculation_depth_max": 16, "speculation_excluded": ["A", "B"] });
+        let good = json!({ "speculation": "outputs", "speculation_depth_max": 16, "speculation_excluded": ["A", "B"] });
         assert_eq!(problems(good), [""; 0]);
         assert_eq!(problems(json!({ "type": "standard", "speculation": "off" })), [""; 0]);
         let standard = problems(json!({ "type": "standard", "speculation": "paths" }));

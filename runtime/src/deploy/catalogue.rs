@@ -24,9 +24,9 @@ use crate::http::{Folder, Held, Place, Redirect, Route, Router, Site};
 use crate::invoke::function::{Before, Function, Home, Neighbours};
 use crate::invoke::loaded::{Labels, Loaded};
 use crate::kv::Store;
+use crate::memo;
 use crate::phases::Phase;
 use crate::schedule::{FunctionId, TenantId};
-use crate::memo;
 use crate::secret;
 use crate::speculate::Speculation;
 use crate::txn::contention::Contention;
@@ -740,7 +740,8 @@ impl Catalogue {
     /// What workflows of a tenant reach.
     fn reach(&mut self, tenant: &str) -> Reach {
         let budget = Arc::clone(&self.budget);
-        let speculation = self.speculation.entry(tenant.to_owned()).or_insert_with(|| Speculation::new(memo::key::secret(), Some(budget)));
+        let speculation =
+            self.speculation.entry(tenant.to_owned()).or_insert_with(|| Speculation::new(memo::key::secret(), Some(budget)));
         let reach = Reach {
             speculation: Arc::clone(speculation),
             functions: Arc::clone(self.neighbours.entry(tenant.to_owned()).or_default()),
@@ -759,7 +760,11 @@ impl Catalogue {
     /// Runs that workflows began ahead, by tenant and by what became of them; of tenants with such runs.
     #[must_use]
     pub fn ahead(&self) -> Vec<([String; 2], u64)> {
-        let used = self.speculation.iter().map(|(tenant, known)| (tenant, known.runs())).filter(|(_, runs)| runs.iter().any(|(_, count)| *count > 0));
+        let used = self
+            .speculation
+            .iter()
+            .map(|(tenant, known)| (tenant, known.runs()))
+            .filter(|(_, runs)| runs.iter().any(|(_, count)| *count > 0));
         let all = used.flat_map(|(tenant, runs)| runs.map(|(result, count)| ([tenant.clone(), result.to_owned()], count)));
         let mut all: Vec<_> = all.collect();
         all.sort_unstable();

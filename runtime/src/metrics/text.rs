@@ -370,7 +370,9 @@ impl Collected {
         }
         if !ahead.is_empty() {
             let help = "Runs of functions that workflows with speculation began before those before them had ended, by what became of them";
-            let runs = ahead.iter().map(|([tenant, result], count)| ([("tenant", tenant.as_str()), ("result", result.as_str())], *count));
+            let runs = ahead
+                .iter()
+                .map(|([tenant, result], count)| ([("tenant", tenant.as_str()), ("result", result.as_str())], *count));
             counters(encoder, "speculative_runs", help, runs)?;
         }
         if let Some(spans) = spans {

@@ -31,7 +31,7 @@ pub struct Call<'a> {
     pub input: Input,
     /// When it has to be answered.
     pub deadline: Instant,
-    /// The transaction of which it is a part, if it is one.
+    /// The transaction that it is given: of which it is a part, or that was opened for it.
     pub joins: Option<Arc<Transaction>>,
     /// Whether it follows another of the same execution, whose turn goes on.
     pub follows: bool,

@@ -1,6 +1,6 @@
 //! Call graphs like those of Alibaba's services: functions that compute, wait and call others, without the code of which only statistics are known.
 //!
-//! All functions are one stub. It is told in its body how much it computes, how often it reads and writes, and whom it calls with which
+//! All functions are one stub. It is told in its body how much it computes, how often it reads and writes, and what it calls with which
 //! chance. What it does follows from its body, so the same input takes the same way.
 
 mod generated;

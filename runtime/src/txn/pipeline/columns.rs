@@ -1,4 +1,4 @@
-//! The columns of one execution in program order: what each reads of its predecessors, and whom a write concerns. Pure, without a lock, a clock or a store.
+//! The columns of one execution in program order: what each reads of its predecessors, and which of them a write concerns. Pure, without a lock, a clock or a store.
 //!
 //! Invariants, between any two operations:
 //! * What a column has read and still depends on is what it would read now: the value that its nearest predecessor with a write of the key has written, and where no predecessor has written

@@ -11,7 +11,7 @@ use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use sledge_workflow::definition::{Definition, StateIndex};
-use sledge_workflow::machine::{About, Limits, Action, Event, Failure, Outcome, StartTask, TaskId};
+use sledge_workflow::machine::{About, Action, Event, Failure, Limits, Outcome, StartTask, TaskId};
 use tokio::sync::Notify;
 
 use super::oracle::Knowledge;
@@ -19,6 +19,7 @@ use super::plan::{Answer, Do, Outside, Plan, RunId};
 use crate::kv::{self, KvError};
 use crate::outcome;
 use crate::speculate::Speculation;
+use crate::txn::Transaction;
 use crate::txn::pipeline::{ColumnId, Dewey, Group, Pipeline};
 use crate::workflow::express::{Running, now_ms};
 use crate::workflow::failure::{failed, of_function};
@@ -30,9 +31,13 @@ type Commit = Pin<Box<dyn Future<Output = Result<kv::Outcome, KvError>> + Send>>
 /// How a run ends, if it was not dropped.
 type End<'a> = Pin<Box<dyn Future<Output = Option<(RunId, Replied)>> + 'a>>;
 
+/// A column with its transaction, and what gives up the run in it.
+type Column = (ColumnId, Arc<Transaction>, AbortHandle);
+
 /// A run that was begun, and is neither committed nor dropped.
 struct UnderWay {
     column: ColumnId,
+    transaction: Arc<Transaction>,
     task: StartTask,
     began: Instant,
     /// For how long it ran, when it has ended.
@@ -56,7 +61,8 @@ struct Driver<'a, R> {
     ends: FuturesUnordered<End<'a>>,
     /// Runs that have ended before they were begun.
     ended: Vec<(RunId, Answer)>,
-    refused: Vec<RunId>,
+    /// Runs for which there was no room.
+    refused: Vec<(RunId, Failure)>,
     commit: Option<Commit>,
     knowledge: Knowledge<'a>,
     rng: fastrand::Rng,
@@ -125,12 +131,15 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
 
 impl<'a, R: Runner> Driver<'a, R> {
     /// Steps the plan, and does what it asks for.
-    async fn step<T>(&mut self, plan: &mut Plan<'a>, step: impl FnOnce(&mut Plan<'a>, &mut Outside<'_, Knowledge<'a>>) -> T) -> T {
+    async fn step<T>(
+        &mut self,
+        plan: &mut Plan<'a>,
+        step: impl FnOnce(&mut Plan<'a>, &mut Outside<'_, Knowledge<'a>>) -> T,
+    ) -> T {
         self.knowledge.look_at(self.runner.load());
         let (mut actions, rng) = (Vec::new(), &mut self.rng);
         let mut random = || rng.u64(..);
-        let mut outside =
-            Outside { oracle: &mut self.knowledge, now_ms: now_ms(), random: &mut random, actions: &mut actions };
+        let mut outside = Outside { oracle: &mut self.knowledge, now_ms: now_ms(), random: &mut random, actions: &mut actions };
         let result = step(plan, &mut outside);
         for action in actions {
             match action {
@@ -148,9 +157,7 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     async fn carry_out(&mut self, action: Action) {
         let mut action = Some(action);
-        let ended = poll_fn(|context| {
-            Poll::Ready(action.take().and_then(|action| self.real.carry_out(action, context)))
-        });
+        let ended = poll_fn(|context| Poll::Ready(action.take().and_then(|action| self.real.carry_out(action, context))));
         if let Some(outcome) = ended.await {
             self.outcome = Some(outcome);
         }
@@ -161,8 +168,12 @@ impl<'a, R: Runner> Driver<'a, R> {
         while self.outcome.is_none() {
             if let Some((run, answer)) = self.ended.pop() {
                 self.step(plan, |plan, outside| plan.ended(run, answer, outside)).await;
-            } else if let Some(run) = self.refused.pop() {
-                plan.refused(run);
+            } else if let Some((run, failure)) = self.refused.pop() {
+                if plan.is_asked(run) {
+                    self.step(plan, |plan, outside| plan.ended(run, Err(failure), outside)).await;
+                } else {
+                    plan.refused(run);
+                }
             } else if let Some(event) = self.real.take_at_once() {
                 self.told(plan, event).await;
             } else if !self.take_squashed(plan).await && !self.settle(plan).await {
@@ -187,16 +198,16 @@ impl<'a, R: Runner> Driver<'a, R> {
     fn begin(&mut self, run: RunId, path: &[u32], task: StartTask, behind: Option<Arc<str>>) {
         let behind = behind.and_then(|state| self.knowledge.state(&state));
         match self.try_begin(run, path, &task) {
-            Ok((column, handle)) => {
-                let under_way = UnderWay { column, task, began: Instant::now(), took: None, behind, handle };
+            Ok((column, transaction, handle)) => {
+                let under_way = UnderWay { column, transaction, task, began: Instant::now(), took: None, behind, handle };
                 self.runs.insert(run, under_way);
             }
-            Err(Unbegun::NoRoom) => self.refused.push(run),
+            Err(Unbegun::NoRoom(failure)) => self.refused.push((run, failure)),
             Err(Unbegun::Failed(failure)) => self.ended.push((run, Err(failure))),
         }
     }
 
-    fn try_begin(&mut self, run: RunId, path: &[u32], task: &StartTask) -> Result<(ColumnId, AbortHandle), Unbegun> {
+    fn try_begin(&mut self, run: RunId, path: &[u32], task: &StartTask) -> Result<Column, Unbegun> {
         let asked = Asked::of(task).unwrap_or_else(|| Err(failed("States.Runtime", "the task calls no function")))?;
         let function = asked.find(self.workflow)?;
         let input = asked.given(&function)?;
@@ -204,17 +215,22 @@ impl<'a, R: Runner> Driver<'a, R> {
             // It had one when it was asked whether it takes part: it was deployed anew.
             return Err(failed("States.Runtime", "the function was replaced by one without transactions").into());
         };
-        let (column, transaction) = self.pipeline.open(Dewey::new(&path.iter().map(|step| u64::from(*step)).collect::<Vec<_>>()), isolation).ok_or(Unbegun::NoRoom)?;
+        let (column, transaction) = self
+            .pipeline
+            .open(Dewey::new(&path.iter().map(|step| u64::from(*step)).collect::<Vec<_>>()), isolation)
+            .ok_or_else(|| Unbegun::NoRoom(of_function(asked.name, &outcome::Failure::Busy)))?;
         let deadline = self.real.deadline_of(task);
-        let call = Call { function: &function, input, deadline, joins: Some(transaction), follows: false };
+        let call = Call { function: &function, input, deadline, joins: Some(Arc::clone(&transaction)), follows: false };
         let begun = Begun::begin(self.runner, call).map_err(|failure| {
             self.pipeline.give_up(column);
-            if function::has_no_room(&failure) { Unbegun::NoRoom } else { of_function(asked.name, &failure).into() }
+            let has_no_room = function::has_no_room(&failure);
+            let failure = of_function(asked.name, &failure);
+            if has_no_room { Unbegun::NoRoom(failure) } else { Unbegun::Failed(failure) }
         })?;
         let (handle, registration) = AbortHandle::new_pair();
         let end = Abortable::new(async move { (run, begun.replied().await) }, registration);
         self.ends.push(Box::pin(async move { end.await.ok() }));
-        Ok((column, handle))
+        Ok((column, transaction, handle))
     }
 
     fn drop_run(&mut self, run: RunId) {
@@ -233,8 +249,12 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     /// A run has ended.
     async fn replied(&mut self, plan: &mut Plan<'a>, run: RunId, replied: Replied) {
-        let Some(UnderWay { task, began, took, .. }) = self.runs.get_mut(&run) else { return };
+        let Some(UnderWay { transaction, task, began, took, .. }) = self.runs.get_mut(&run) else { return };
         *took = Some(began.elapsed());
+        if replied.is_err() {
+            // One that was killed has not said so itself.
+            let _ = transaction.settle(false, None);
+        }
         if let Err(failure) = &replied
             && function::has_no_room(failure)
             && !plan.is_asked(run)
@@ -320,7 +340,11 @@ impl<'a, R: Runner> Driver<'a, R> {
                 };
                 for run in self.runs_of(&columns) {
                     // None of them runs again: it may have been committed.
-                    let Some(UnderWay { task, .. }) = self.runs.remove(&run) else { continue };
+                    let Some(UnderWay { transaction, task, .. }) = self.runs.remove(&run) else { continue };
+                    if let Some(held) = transaction.held() {
+                        // They say what it has perhaps done.
+                        held.release();
+                    }
                     let name = Asked::of(&task).and_then(Result::ok).map_or("", |asked| asked.name).to_owned();
                     let answer = Err(of_function(&name, &failure));
                     self.step(plan, |plan, outside| plan.ended(run, answer, outside)).await;
@@ -344,7 +368,11 @@ impl<'a, R: Runner> Driver<'a, R> {
     /// The first runs of the group are committed: the base hears of them, and what they were is learned.
     async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId]) {
         for run in runs {
-            if let Some(UnderWay { task, took: Some(took), behind, began, .. }) = self.runs.remove(run) {
+            let Some(UnderWay { transaction, task, took, behind, began, .. }) = self.runs.remove(run) else { continue };
+            if let Some(held) = transaction.held() {
+                held.release();
+            }
+            if let Some(took) = took {
                 self.knowledge.committed(&task, took, behind.map(|state| (state, began)));
             }
         }
@@ -376,8 +404,8 @@ impl<'a, R: Runner> Driver<'a, R> {
 
 /// Why a run was not begun.
 enum Unbegun {
-    /// There is no room now.
-    NoRoom,
+    /// There is no room now: what that is to an execution which does not go ahead.
+    NoRoom(Failure),
     Failed(Failure),
 }
 

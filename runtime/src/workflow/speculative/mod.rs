@@ -13,7 +13,9 @@
 //! * The reply of the execution leaves after its last commit.
 
 mod driver;
+mod guides;
 mod hole;
+mod next;
 mod oracle;
 mod plan;
 #[cfg(test)]

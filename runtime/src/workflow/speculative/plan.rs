@@ -24,11 +24,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use sledge_workflow::definition::{Definition, StateIndex};
 use sledge_workflow::machine::{
-    About, Action, Event, Execution, Failure, Guide, Limits, Outcome, Purpose, Random, StartTask, Way, step_guided,
+    About, Action, Event, Execution, Failure, Limits, Outcome, Purpose, Random, StartTask, TaskId, Way, step_guided,
 };
 
+use super::guides::Ahead;
 use super::hole;
-use crate::speculate::paths::{Path as WayPath, Target, Trail};
+use super::next::Next;
+use crate::speculate::paths::{Path as WayPath, Trail};
 
 /// Runs of an execution that are not committed.
 pub(super) const RUNS_MAX: usize = 32;
@@ -99,6 +101,13 @@ struct Run {
     is_asked: bool,
 }
 
+impl Run {
+    /// What was asked for, and what it has come to, if it has ended.
+    const fn ended(&self) -> Option<(&StartTask, &Answer)> {
+        if let Phase::Ended(answer) = &self.phase { Some((&self.task, answer)) } else { None }
+    }
+}
+
 #[derive(Debug)]
 enum Phase {
     /// It was not begun.
@@ -115,15 +124,6 @@ enum Told {
     /// That there is an answer.
     Hole,
     Answer,
-}
-
-/// A copy of the base that was told of a group, for when that is committed.
-struct Next {
-    base: Execution,
-    asked: BTreeMap<Path, StartTask>,
-    actions: Vec<Action>,
-    trail: Trail,
-    group: Vec<Path>,
 }
 
 /// An execution that goes ahead of itself.
@@ -208,7 +208,9 @@ impl<'d> Plan<'d> {
             }
             run.phase = Phase::Ended(answer);
             let mut next = self.copy();
-            if next.tell(self.definition, &path, &self.runs, outside) {
+            if let Some(ended) = self.runs.get(&path).and_then(Run::ended)
+                && next.tell(self.definition, &path, ended, outside)
+            {
                 self.runs.remove(&path);
                 self.adopt(next, outside);
             }
@@ -256,7 +258,7 @@ impl<'d> Plan<'d> {
 
     /// The runs that can be committed now as one group, in order; none while one is being committed, or nothing can be.
     pub(super) fn group(&mut self, outside: &mut Outside<'_, impl Oracle>) -> Vec<RunId> {
-        if self.next.is_some() {
+        if self.next.is_some() || self.runs.values().find(|run| run.takes_part).and_then(Run::ended).is_none() {
             return Vec::new();
         }
         let (mut next, mut ids) = (self.copy(), Vec::new());
@@ -265,7 +267,7 @@ impl<'d> Plan<'d> {
                 // What is carried out for good holds back what follows it, and that is not asked for before its end.
                 continue;
             }
-            if !matches!(run.phase, Phase::Ended(_)) || !next.tell(self.definition, path, &self.runs, outside) {
+            if !run.ended().is_some_and(|ended| next.tell(self.definition, path, ended, outside)) {
                 break;
             }
             ids.push(run.id);
@@ -298,7 +300,11 @@ impl<'d> Plan<'d> {
             let first = mem::take(&mut next.group);
             next = self.copy();
             // What was told of all can be told of these.
-            first[..count].iter().for_each(|path| _ = next.tell(self.definition, path, &self.runs, outside));
+            for path in &first[..count] {
+                if let Some(ended) = self.runs.get(path).and_then(Run::ended) {
+                    next.tell(self.definition, path, ended, outside);
+                }
+            }
         }
         let (mut answers, mut is_as_told) = (Vec::new(), true);
         for path in &next.group {
@@ -424,10 +430,7 @@ impl<'d> Plan<'d> {
             let is_hole = told == Told::Hole;
             run.told = told;
             let task = run.task.task;
-            let event = match answer {
-                Ok(output) => Event::TaskSucceeded { task, output },
-                Err(Failure { error, cause }) => Event::TaskFailed { task, error, cause },
-            };
+            let event = ended(task, answer);
             let before = is_hole.then(|| (self.front.clone(), self.front_way));
             let fails = self.tell_front(event, outside);
             if let Some((front, way)) = before.filter(|_| fails) {
@@ -477,90 +480,17 @@ impl<'d> Plan<'d> {
     }
 }
 
-impl Next {
-    /// Tells it of a run that has ended. Whether it asks for that, with the input with which it has run.
-    fn tell(
-        &mut self,
-        definition: &Definition,
-        path: &Path,
-        runs: &BTreeMap<Path, Run>,
-        outside: &mut Outside<'_, impl Oracle>,
-    ) -> bool {
-        let Some(Run { task, phase: Phase::Ended(answer), .. }) = runs.get(path) else { return false };
-        let Some(asked) = self.asked.get(path).filter(|asked| is_same(asked, task)) else { return false };
-        let task = asked.task;
-        self.asked.remove(path);
-        let event = match answer.clone() {
-            Ok(output) => Event::TaskSucceeded { task, output },
-            Err(Failure { error, cause }) => Event::TaskFailed { task, error, cause },
-        };
-        self.step(definition, event, outside);
-        self.group.push(path.clone());
-        true
-    }
-
-    fn step(&mut self, definition: &Definition, event: Event, outside: &mut Outside<'_, impl Oracle>) {
-        let mut actions = Vec::new();
-        let mut watched = Watched(&mut self.trail);
-        let (now_ms, random) = (outside.now_ms, &mut *outside.random);
-        step_guided(definition, &mut self.base, event, (now_ms, random), &mut watched, &mut actions);
-        for action in actions {
-            match action {
-                Action::StartTask(task) => {
-                    if let Some(path) = self.base.path(task.task) {
-                        self.asked.insert(path, task);
-                    }
-                }
-                Action::CancelTask { task } => self.asked.retain(|_, asked| asked.task != task),
-                action => self.actions.push(action),
-            }
-        }
+/// A task has come to that.
+pub(super) fn ended(task: TaskId, answer: Answer) -> Event {
+    match answer {
+        Ok(output) => Event::TaskSucceeded { task, output },
+        Err(Failure { error, cause }) => Event::TaskFailed { task, error, cause },
     }
 }
 
 /// Whether both ask for the same, with the same input.
-fn is_same(one: &StartTask, other: &StartTask) -> bool {
+pub(super) fn is_same(one: &StartTask, other: &StartTask) -> bool {
     one.purpose == other.purpose
         && (Arc::ptr_eq(&one.resource, &other.resource) || one.resource == other.resource)
         && (Arc::ptr_eq(&one.input, &other.input) || one.input == other.input)
-}
-
-/// Says which way Choices go of whose input something is not there yet.
-struct Ahead<'a, O> {
-    oracle: &'a mut O,
-    way: &'a mut WayPath,
-}
-
-impl<O: Oracle> Guide for Ahead<'_, O> {
-    fn choose(&mut self, choice: StateIndex, input: &Value) -> Way {
-        // What is known of data says more than what is known of ways.
-        if !hole::is_in(input) {
-            return Way::ByRules;
-        }
-        match self.oracle.way(choice, *self.way) {
-            Way::ByRules => Way::Nowhere,
-            way => way,
-        }
-    }
-
-    fn went(&mut self, choice: StateIndex, rule: Option<usize>) {
-        *self.way = self.way.then(choice, target(rule));
-    }
-}
-
-/// Learns which way the base goes.
-struct Watched<'a>(&'a mut Trail);
-
-impl Guide for Watched<'_> {
-    fn choose(&mut self, _: StateIndex, _: &Value) -> Way {
-        Way::ByRules
-    }
-
-    fn went(&mut self, choice: StateIndex, rule: Option<usize>) {
-        self.0.went(choice, target(rule));
-    }
-}
-
-fn target(rule: Option<usize>) -> Target {
-    rule.and_then(|rule| u32::try_from(rule).ok()).map_or(Target::Default, Target::Rule)
 }

@@ -16,7 +16,11 @@ use crate::speculate::paths::Path;
 
 /// Seeds of a test.
 fn seeds() -> u64 {
-    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(if cfg!(debug_assertions) { 1_000 } else { 10_000 })
+    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(if cfg!(debug_assertions) {
+        1_000
+    } else {
+        10_000
+    })
 }
 
 fn about() -> About {
@@ -33,7 +37,7 @@ fn answer(function: &str, input: &Value) -> Answer {
         let error = if number < 15 { "Late" } else { "Odd" };
         return Err(Failure { error: Some(error.into()), cause: Some(number.to_string().into()) });
     }
-    Ok(json!({ "number": number, "big": number >= 50, "more": number % 7 != 0 }))
+    Ok(json!({ "number": number, "big": number >= 50, "more": !number.is_multiple_of(7) }))
 }
 
 /// Whether they take part.
@@ -180,8 +184,7 @@ impl<'d> World<'d> {
     fn step<T>(&mut self, step: impl FnOnce(&mut Plan<'d>, &mut Outside<'_, Guesses>) -> T) -> T {
         let mut actions = Vec::new();
         let mut random = || 7;
-        let mut outside =
-            Outside { oracle: &mut self.guesses, now_ms: self.now_ms, random: &mut random, actions: &mut actions };
+        let mut outside = Outside { oracle: &mut self.guesses, now_ms: self.now_ms, random: &mut random, actions: &mut actions };
         let result = step(&mut self.plan, &mut outside);
         for action in actions {
             match action {
@@ -227,7 +230,7 @@ impl<'d> World<'d> {
     fn happens(&mut self) {
         match self.rng.u32(..10) {
             0 | 1 if !self.group.is_empty() => self.commit(),
-            2 | 3 | 4 if !self.runs.is_empty() => self.end_run(),
+            2..=4 if !self.runs.is_empty() => self.end_run(),
             5 if !self.for_good.is_empty() => {
                 let at = self.rng.usize(..self.for_good.len());
                 let (run, task) = self.for_good.iter().nth(at).map(|(run, task)| (*run, task.clone())).expect("a task");
@@ -407,7 +410,7 @@ fn what_does_not_depend_on_an_answer_is_begun_before_it() {
             Way::Nowhere
         }
     }
-    let mut begun = |text: &str| {
+    let begun = |text: &str| {
         let definition = Definition::parse(text).expect("a definition");
         let mut plan = Plan::new(&definition, about(), Limits::default());
         let (mut actions, mut random) = (Vec::new(), || 7);

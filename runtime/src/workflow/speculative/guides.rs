@@ -1,0 +1,49 @@
+//! Which way Choices go: of the front, which guesses, and of the base, from which is learned.
+
+use serde_json::Value;
+use sledge_workflow::definition::StateIndex;
+use sledge_workflow::machine::{Guide, Way};
+
+use super::hole;
+use super::plan::Oracle;
+use crate::speculate::paths::{Path as WayPath, Target, Trail};
+
+/// Says which way Choices go of whose input something is not there yet.
+pub(super) struct Ahead<'a, O> {
+    pub(super) oracle: &'a mut O,
+    pub(super) way: &'a mut WayPath,
+}
+
+impl<O: Oracle> Guide for Ahead<'_, O> {
+    fn choose(&mut self, choice: StateIndex, input: &Value) -> Way {
+        // What is known of data says more than what is known of ways.
+        if !hole::is_in(input) {
+            return Way::ByRules;
+        }
+        match self.oracle.way(choice, *self.way) {
+            Way::ByRules => Way::Nowhere,
+            way => way,
+        }
+    }
+
+    fn went(&mut self, choice: StateIndex, rule: Option<usize>) {
+        *self.way = self.way.then(choice, target(rule));
+    }
+}
+
+/// Learns which way the base goes.
+pub(super) struct Watched<'a>(pub(super) &'a mut Trail);
+
+impl Guide for Watched<'_> {
+    fn choose(&mut self, _: StateIndex, _: &Value) -> Way {
+        Way::ByRules
+    }
+
+    fn went(&mut self, choice: StateIndex, rule: Option<usize>) {
+        self.0.went(choice, target(rule));
+    }
+}
+
+fn target(rule: Option<usize>) -> Target {
+    rule.and_then(|rule| u32::try_from(rule).ok()).map_or(Target::Default, Target::Rule)
+}
