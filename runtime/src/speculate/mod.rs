@@ -205,6 +205,17 @@ impl Speculation {
         self.tables().times.remaining(workflow, state, so_far)
     }
 
+    /// A commit took that long, until its outcome was known.
+    pub fn commit_took(&self, time: Duration) {
+        self.learn(|tables| tables.times.committed(time));
+    }
+
+    /// How long a commit is expected to take; none where there were too few.
+    #[must_use]
+    pub fn commit_time(&self) -> Option<Duration> {
+        self.tables().times.commit()
+    }
+
     /// Drops what is known of a workflow: it is not served by that definition any more.
     pub fn forget_workflow(&self, workflow: u64) {
         self.learn(|tables| tables.forget_workflow(workflow));

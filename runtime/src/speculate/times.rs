@@ -25,6 +25,7 @@ pub fn worth(expected_remaining: Duration, launch: Duration) -> bool {
 #[derive(Debug)]
 pub struct Times {
     states: Bounded<(u64, StateIndex), Mean>,
+    commits: Mean,
 }
 
 #[derive(Debug, Default)]
@@ -56,7 +57,18 @@ impl Times {
     /// Nothing yet, and room for so many bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Times {
-        Times { states: Bounded::new(bytes_max, usize::MAX) }
+        Times { states: Bounded::new(bytes_max, usize::MAX), commits: Mean::default() }
+    }
+
+    /// A commit took that long, until its outcome was known.
+    pub fn committed(&mut self, took: Duration) {
+        self.commits.count(took);
+    }
+
+    /// How long a commit is expected to take; none where there were fewer than two.
+    #[must_use]
+    pub fn commit(&self) -> Option<Duration> {
+        Some(self.commits.time).filter(|_| self.commits.samples >= SAMPLES_MIN)
     }
 
     /// A run of a state's function took that long, from its start to its answer.
@@ -127,6 +139,18 @@ mod tests {
         assert!(!worth(5 * MS, MS) && worth(5 * MS + Duration::from_nanos(1), MS));
         assert!(worth(Duration::from_nanos(1), Duration::ZERO) && !worth(Duration::ZERO, Duration::ZERO));
         assert!(!worth(Duration::from_secs(3_600), Duration::MAX));
+    }
+
+    #[test]
+    fn commits_have_a_mean_of_their_own() {
+        let mut times = Times::new(10_000);
+        times.learn(1, state(3), 10 * MS);
+        times.committed(MS);
+        assert_eq!(times.commit(), None, "one says nothing");
+        times.committed(3 * MS);
+        assert_eq!(times.commit(), Some(2 * MS));
+        times.forget(1);
+        assert_eq!(times.commit(), Some(2 * MS), "the store is the same");
     }
 
     #[test]

@@ -63,7 +63,12 @@ struct Driver<'a, R> {
     ended: Vec<(RunId, Answer)>,
     /// Runs for which there was no room.
     refused: Vec<(RunId, Failure)>,
-    commit: Option<Commit>,
+    /// The commit that is under way, and since when.
+    commit: Option<(Commit, Instant)>,
+    /// Since when there is something to commit that waits for more.
+    held_since: Option<Instant>,
+    /// When that is committed without more.
+    held_until: Option<Instant>,
     knowledge: Knowledge<'a>,
     rng: fastrand::Rng,
     outcome: Option<Outcome>,
@@ -77,7 +82,7 @@ enum Happens {
     Ended(RunId, Replied),
     /// What became of a commit.
     Came(Result<kv::Outcome, KvError>),
-    /// Columns were squashed, or a run was dropped.
+    /// Columns were squashed, a run was dropped, or what was held back is to be committed.
     Squashed,
 }
 
@@ -103,6 +108,8 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
         ended: Vec::new(),
         refused: Vec::new(),
         commit: None,
+        held_since: None,
+        held_until: None,
         knowledge,
         rng: fastrand::Rng::new(),
         outcome: None,
@@ -121,7 +128,9 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
             Ok(Happens::Real(Some(event))) => driver.told(&mut plan, event).await,
             Ok(Happens::Ended(run, replied)) => driver.replied(&mut plan, run, replied).await,
             Ok(Happens::Came(outcome)) => {
-                driver.commit = None;
+                if let Some((_, began)) = driver.commit.take() {
+                    driver.knowledge.commit_took(began.elapsed());
+                }
                 let group = driver.pipeline.came(outcome);
                 driver.decided(&mut plan, group).await;
             }
@@ -286,7 +295,7 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     /// Has the first runs committed that have ended. Whether something was decided at once.
     async fn settle(&mut self, plan: &mut Plan<'a>) -> bool {
-        if self.commit.is_some() {
+        if self.commit.is_some() || self.holds_back() {
             return false;
         }
         let group = self.step(plan, |plan, outside| plan.group(outside)).await;
@@ -305,6 +314,23 @@ impl<'a, R: Runner> Driver<'a, R> {
         self.decided(plan, group).await
     }
 
+    /// Whether runs are about to end that would be committed together with what has ended: two commits one after the other take twice as long. For as long as one commit takes it is waited for them, so that
+    /// an execution loses no more by that than it would gain.
+    fn holds_back(&mut self) -> bool {
+        self.held_until = None;
+        let mut running = self.runs.values().filter(|run| run.took.is_none()).peekable();
+        if running.peek().is_none() || self.runs.values().all(|run| run.took.is_none()) {
+            self.held_since = None;
+            return false;
+        }
+        let patience = self.knowledge.patience(running.map(|run| (&run.task, run.began.elapsed())));
+        let Some(patience) = patience else { return false };
+        let now = Instant::now();
+        let until = *self.held_since.get_or_insert(now) + patience;
+        self.held_until = Some(until).filter(|until| now < *until);
+        self.held_until.is_some()
+    }
+
     /// Takes in what was decided about a group. Whether there is more to be decided now.
     async fn decided(&mut self, plan: &mut Plan<'a>, group: Group) -> bool {
         match group {
@@ -313,7 +339,8 @@ impl<'a, R: Runner> Driver<'a, R> {
                     // Functions without a store have nothing to commit.
                     return self.not_committed(plan).await;
                 };
-                self.commit = Some(Box::pin(async move { space.commit(commit).await }));
+                self.held_since = None;
+                self.commit = Some((Box::pin(async move { space.commit(commit).await }), Instant::now()));
                 false
             }
             Group::Committed { columns, calls } => {
@@ -388,16 +415,19 @@ impl<'a, R: Runner> Driver<'a, R> {
         if self.ends.is_empty() && self.commit.is_none() && !self.real.waits() {
             return Happens::Real(None);
         }
-        let (ends, commit) = (&mut self.ends, &mut self.commit);
+        let (ends, commit, held_until) = (&mut self.ends, &mut self.commit, self.held_until);
         tokio::select! {
             biased;
-            outcome = async { match commit { Some(commit) => commit.await, None => pending().await } } => Happens::Came(outcome),
+            outcome = async { match commit { Some((commit, _)) => commit.await, None => pending().await } } => Happens::Came(outcome),
             end = ends.next(), if !ends.is_empty() => match end.flatten() {
                 Some((run, replied)) => Happens::Ended(run, replied),
                 None => Happens::Squashed,
             },
             event = self.real.next(), if self.real.waits() => event.map_or(Happens::Squashed, |event| Happens::Real(Some(event))),
             () = squashed.notified() => Happens::Squashed,
+            () = async { match held_until { Some(until) => tokio::time::sleep_until(until.into()).await, None => pending().await } } => {
+                Happens::Squashed
+            }
         }
     }
 }

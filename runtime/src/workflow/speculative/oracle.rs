@@ -19,6 +19,10 @@ use crate::workflow::function::Asked;
 /// What it costs to begin a run, about: an invocation with its sandbox, and the steps of the plan.
 const LAUNCH: Duration = Duration::from_micros(20);
 
+/// A commit that takes less is made at once: the runtime's timers know milliseconds. One that takes longer than that is rather begun early.
+const HELD_MIN: Duration = Duration::from_millis(1);
+const HELD_MAX: Duration = Duration::from_millis(50);
+
 /// The tables, for one execution.
 pub(super) struct Knowledge<'a> {
     workflow: &'a Workflow,
@@ -86,6 +90,21 @@ impl<'a> Knowledge<'a> {
     /// What a run has read was changed.
     pub(super) fn runs_again(&self) {
         self.tables.runs_again();
+    }
+
+    /// For how long it pays to wait for runs that took so long already, so that they are committed together with what has ended: none if one of them is expected to take longer than that.
+    pub(super) fn patience<'t>(&self, mut running: impl Iterator<Item = (&'t StartTask, Duration)>) -> Option<Duration> {
+        let commit = self.tables.commit_time().filter(|time| (HELD_MIN..=HELD_MAX).contains(time))?;
+        let ends_soon = |(task, so_far): (&StartTask, Duration)| {
+            let remaining = self.tables.remaining(self.fingerprint, self.state(&task.state)?, so_far)?;
+            (remaining < commit).then_some(())
+        };
+        running.all(|running| ends_soon(running).is_some()).then_some(commit)
+    }
+
+    /// A commit took that long.
+    pub(super) fn commit_took(&self, time: Duration) {
+        self.tables.commit_took(time);
     }
 
     /// That is what a task has come to.
