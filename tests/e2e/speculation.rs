@@ -42,7 +42,7 @@ fn all_applications_reply_what_they_reply_natively() {
             let config = config.replace("[[workflows]]\n", &format!("[[workflows]]\nspeculation = \"{level}\"\n"));
             let (path, admin) = (folder.path().join("sledge.toml"), folder.path().join("admin.sock"));
             fs::write(&path, format!("admin = {admin:?}\n{config}")).expect("a configuration");
-            assert_served(&path, &Admin::new(admin), level)
+            assert_served(&path, &Admin::new(admin), (level, kv.starts_with("redis")))
         };
         let file = folder.path().join(format!("{level}.redb"));
         let memory = served(file.to_str().expect("UTF-8"));
@@ -70,7 +70,7 @@ fn native_entries(memory: &Memory) -> BTreeMap<String, String> {
 }
 
 /// The library's store after all that was asked.
-fn assert_served(config: &Path, admin: &Admin, level: &str) -> Memory {
+fn assert_served(config: &Path, admin: &Admin, (level, is_far): (&str, bool)) -> Memory {
     let server = Server::start_with(&mut programs::sledge_command(&["serve", "--config", config.to_str().expect("UTF-8")]));
     let client = server.client();
     let mut memory = Memory::new();
@@ -104,7 +104,12 @@ fn assert_served(config: &Path, admin: &Admin, level: &str) -> Memory {
         .lines()
         .find_map(|line| line.strip_prefix("sledge_speculative_runs_total{tenant=\"default\",result=\"adopted\"} "));
     let adopted: u64 = adopted.map_or(0, |count| count.parse().expect("a number"));
-    assert_eq!(adopted > 100, level != "off", "{level}: {adopted}");
+    // On a store in the process functions may take too little time for that to be worth it.
+    match (level, is_far) {
+        ("off", _) => assert_eq!(adopted, 0),
+        (_, true) => assert!(adopted > 100, "{level}: {adopted}"),
+        (_, false) => {}
+    }
     server.stop();
     memory
 }
