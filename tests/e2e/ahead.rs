@@ -43,8 +43,12 @@ fn chain() -> Value {
 
 /// A server with the chain as two workflows, with and without speculation.
 fn serve(folder: &Path, more: &Value, level: &str) -> Server {
-    let path = folder.join("chain.asl.json");
-    fs::write(&path, chain().to_string()).expect("write a definition");
+    serve_definition(folder, more, level, &chain())
+}
+
+fn serve_definition(folder: &Path, more: &Value, level: &str, definition: &Value) -> Server {
+    let path = folder.join("workflow.asl.json");
+    fs::write(&path, definition.to_string()).expect("write a definition");
     let workflow = |name: &str, level: &str| json!({ "name": name, "path": path, "type": "express", "speculation": level, "deadline_ms": 60_000 });
     let functions = [function("t", json!({}))];
     let mut config = json!({ "functions": functions, "workflows": [workflow("ahead", level), workflow("plain", "off")] });
@@ -52,6 +56,20 @@ fn serve(folder: &Path, more: &Value, level: &str) -> Server {
         config[key] = value.clone();
     }
     Server::start(config)
+}
+
+/// The first branch waits between its steps, while the second one ends.
+fn branches() -> Value {
+    let branch = |first: &str, states: Value| machine(first, &states);
+    let mut last = step(1, "");
+    last.as_object_mut().expect("a state").remove("Next");
+    last["End"] = json!(true);
+    let mut other = step(2, "");
+    other.as_object_mut().expect("a state").remove("Next");
+    other["End"] = json!(true);
+    let first = branch("A", json!({ "A": step(0, "Pause"), "Pause": { "Type": "Wait", "Seconds": 1, "Next": "B" }, "B": last }));
+    let second = branch("C", json!({ "C": other }));
+    machine("Both", &json!({ "Both": { "Type": "Parallel", "Branches": [first, second], "End": true } }))
 }
 
 /// What an execution of these lines says, step by step.
@@ -189,6 +207,50 @@ fn executions_at_the_same_time_are_one_after_the_other() {
             }
         });
         assert_eq!(run(&server.client(), "plain", &lines(["total 4 0", "get x", "get x", "get x"]))[0], "total 400");
+        server.stop();
+    });
+}
+
+/// A step of a branch begins when later branches are committed already: it had to wait.
+#[test]
+fn a_branch_that_waits_goes_on_when_the_branch_behind_it_is_committed() {
+    on_every_store(|kv| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = serve_definition(folder.path(), kv, "paths", &branches());
+        let client = server.client();
+        for _ in 0..2 {
+            let lines = ["set a 1", "get a\nget c\nset b 2", "set c 3"];
+            let reply = client.post("/ahead", json!({ "lines": lines }).to_string());
+            assert_eq!(reply.status, 200, "{kv}: {}", reply.text());
+            let output = reply.json();
+            assert_eq!(output[0]["step1"]["text"], "stored 1\nstored 3\nset\n", "{kv}: {output}");
+            assert_eq!(output[1]["step2"]["text"], "set\n");
+        }
+        server.stop();
+    });
+}
+
+/// More calls at the same time than an execution may have ahead of its commits.
+#[test]
+fn a_hundred_iterations_at_the_same_time_are_all_done() {
+    on_every_store(|kv| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut add = step(0, "Again");
+        add["Parameters"]["Request"]["Body.$"] = json!("$.line");
+        let mut again = add.clone();
+        again.as_object_mut().expect("a state").remove("Next");
+        again["End"] = json!(true);
+        let states = json!({ "Add": add, "Again": again });
+        let each = json!({ "Type": "Map", "ItemsPath": "$.items", "ItemProcessor": machine("Add", &states), "ResultPath": "$.done", "End": true });
+        let server = serve_definition(folder.path(), kv, "paths", &machine("Each", &json!({ "Each": each })));
+        let client = server.client();
+        let items: Vec<Value> = (0..100).map(|item| json!({ "line": format!("add n 1\nset i{item} 1") })).collect();
+        for round in 1..=2 {
+            let reply = client.post("/ahead", json!({ "items": items }).to_string());
+            assert_eq!(reply.status, 200, "{kv}: {}", reply.text());
+            let told = client.post("/t", "get n").text();
+            assert_eq!(told.trim_end(), format!("stored {}", round * 200), "{kv}");
+        }
         server.stop();
     });
 }

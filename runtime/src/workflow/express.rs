@@ -318,7 +318,7 @@ impl<'a, R: Runner> Running<'a, R> {
 }
 
 /// A task has ended so.
-fn ended(task: TaskId, result: Result<Value, Failure>) -> Event {
+pub(super) fn ended(task: TaskId, result: Result<Value, Failure>) -> Event {
     match result {
         Ok(output) => Event::TaskSucceeded { task, output },
         Err(Failure { error, cause }) => Event::TaskFailed { task, error, cause },

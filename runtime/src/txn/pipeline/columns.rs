@@ -69,8 +69,6 @@ pub(super) struct Columns {
     /// Columns that are gone, and of which the driver does not know yet.
     pub squashed: Vec<ColumnId>,
     pub under_way: Option<UnderWay>,
-    /// Where the last column stood that has left towards the store.
-    pub last: Option<Dewey>,
     /// How many columns a commit is made of at most: one, where the store has refused more.
     pub group_max: usize,
     /// Whether commits expect only what their own columns have read: since one has conflicted.
@@ -80,7 +78,7 @@ pub(super) struct Columns {
 impl Default for Columns {
     fn default() -> Columns {
         let (slots, squashed, versions) = (Vec::new(), Vec::new(), Versions::default());
-        Columns { slots, next: 0, versions, squashed, under_way: None, last: None, group_max: COLUMNS_MAX, is_plain: false }
+        Columns { slots, next: 0, versions, squashed, under_way: None, group_max: COLUMNS_MAX, is_plain: false }
     }
 }
 
@@ -105,11 +103,12 @@ impl Slot {
 }
 
 impl Columns {
-    /// Opens a column at that place; one that is there is gone then. None if there is no room, or the place lies before what is committed or on its way to the store.
+    /// Opens a column at that place; one that is there is gone then. None if there is no room, or the place lies before what is on its way to the store: those are the first columns until the outcome is known.
+    ///
+    /// It may lie before what is committed: a branch goes on when later ones are over. It reads what these have left in the store then, and comes after them.
     pub(super) fn open(&mut self, place: Dewey, isolation: &Isolation) -> Option<ColumnId> {
         let first = self.under_way.as_ref().map_or(0, |under_way| under_way.count);
-        let last = self.slots[..first].last().map(|slot| &slot.place).or(self.last.as_ref());
-        if last.is_some_and(|last| place <= *last) {
+        if self.slots[..first].last().is_some_and(|last| place <= last.place) {
             return None;
         }
         if let Some(slot) = self.slots.iter().find(|slot| slot.place == place) {

@@ -211,7 +211,6 @@ impl Columns {
     fn leave(&mut self, UnderWay { count, commit, sets }: UnderWay, version: u64) -> Group {
         (self.group_max, self.is_plain) = (COLUMNS_MAX, false);
         let gone: Vec<Slot> = self.slots.drain(..count).collect();
-        self.last = gone.last().map(|slot| slot.place.clone());
         let mut lost = self.list_again((&sets, &commit), version);
         for slot in &mut self.slots {
             for (key, from) in &mut slot.from {
@@ -295,7 +294,6 @@ impl Columns {
     /// The first columns have failed with that.
     fn fail(&mut self, count: usize, error: KvError) -> Group {
         self.group_max = COLUMNS_MAX;
-        self.last = self.slots[..count].last().map(|slot| slot.place.clone());
         let columns: Vec<ColumnId> = self.slots[..count].iter().map(|slot| slot.id).collect();
         for id in &columns {
             self.give_up(*id);

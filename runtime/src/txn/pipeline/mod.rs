@@ -99,7 +99,7 @@ impl Pipeline {
 
     /// Opens a column at that place, for a run of a function with that isolation. The run [takes](Transaction::of_call) the transaction. A column that is at the place is given up.
     ///
-    /// None if there are [`COLUMNS_MAX`] columns, or the place lies before one that is committed or on its way to the store.
+    /// None if there are [`COLUMNS_MAX`] columns, or the place lies before one that is on its way to the store: it can be opened when the outcome is [told](Pipeline::came).
     pub fn open(self: &Arc<Self>, place: Dewey, isolation: &Isolation) -> Option<(ColumnId, Arc<Transaction>)> {
         let id = self.with(|columns| columns.open(place, isolation))?;
         Some((id, Transaction::in_pipeline(isolation, Seat::new(Arc::clone(self), id))))

@@ -343,7 +343,7 @@ fn calls_begin_and_the_outbox_rings_when_their_columns_are_committed() {
 }
 
 #[test]
-fn there_are_so_many_columns_and_none_before_what_is_committed() {
+fn there_are_so_many_columns_and_none_before_what_is_on_its_way_to_the_store() {
     let pipeline = pipeline();
     let opened = columns::<COLUMNS_MAX>(&pipeline);
     assert!(pipeline.open(Dewey::new(&[100]), &isolation()).is_none());
@@ -354,10 +354,14 @@ fn there_are_so_many_columns_and_none_before_what_is_committed() {
     ends(&opened[0].1);
     commit(&pipeline, &[&opened[0]]);
     pipeline.give_up(opened[0].0);
+    let opens = |place: &[u64]| pipeline.open(Dewey::new(place), &isolation());
+    pipeline.give_up(opened[2].0);
+    assert_eq!([&[1][..], &[0, 7], &[1, 1]].map(|place| opens(place).is_some()), [false, false, true]);
     leave(&pipeline, &[&opened[0]], 4);
-    for (place, is_open) in [(&[1][..], false), (&[0, 7], false), (&[1, 1], true)] {
-        assert_eq!(pipeline.open(Dewey::new(place), &isolation()).is_some(), is_open, "{place:?}");
-    }
+    // A branch goes on when what lies behind it is committed.
+    let before = opens(&[0, 7]).unwrap();
+    assert_eq!(sees_of_store(&before.1, 1, "x"), Some("x".into()));
+    pipeline.give_up(before.0);
     // What needs no commit is committed at once.
     ends(&again.1);
     assert_eq!(pipeline.settle(&[again.0]), Group::Nothing, "1.1 runs before it");

@@ -61,8 +61,8 @@ struct Driver<'a, R> {
     ends: FuturesUnordered<End<'a>>,
     /// Runs that have ended before they were begun.
     ended: Vec<(RunId, Answer)>,
-    /// Runs for which there was no room.
-    refused: Vec<(RunId, Failure)>,
+    /// Runs for which there was no room; without a failure where it is the pipeline that had none.
+    refused: Vec<(RunId, Option<Failure>)>,
     /// The commit that is under way, and since when.
     commit: Option<(Commit, Instant)>,
     /// Since when there is something to commit that waits for more.
@@ -178,10 +178,11 @@ impl<'a, R: Runner> Driver<'a, R> {
             if let Some((run, answer)) = self.ended.pop() {
                 self.step(plan, |plan, outside| plan.ended(run, answer, outside)).await;
             } else if let Some((run, failure)) = self.refused.pop() {
-                if plan.is_asked(run) {
-                    self.step(plan, |plan, outside| plan.ended(run, Err(failure), outside)).await;
-                } else {
-                    plan.refused(run);
+                match failure {
+                    _ if !plan.is_asked(run) => plan.refused(run),
+                    Some(failure) => self.step(plan, |plan, outside| plan.ended(run, Err(failure), outside)).await,
+                    None if self.commit.is_some() => plan.refused(run),
+                    None => self.step(plan, |plan, outside| plan.make_room(run, outside)).await,
                 }
             } else if let Some(event) = self.real.take_at_once() {
                 self.told(plan, event).await;
@@ -211,7 +212,8 @@ impl<'a, R: Runner> Driver<'a, R> {
                 let under_way = UnderWay { column, transaction, task, began: Instant::now(), took: None, behind, handle };
                 self.runs.insert(run, under_way);
             }
-            Err(Unbegun::NoRoom(failure)) => self.refused.push((run, failure)),
+            Err(Unbegun::Later) => self.refused.push((run, None)),
+            Err(Unbegun::NoRoom(failure)) => self.refused.push((run, Some(failure))),
             Err(Unbegun::Failed(failure)) => self.ended.push((run, Err(failure))),
         }
     }
@@ -227,7 +229,7 @@ impl<'a, R: Runner> Driver<'a, R> {
         let (column, transaction) = self
             .pipeline
             .open(Dewey::new(&path.iter().map(|step| u64::from(*step)).collect::<Vec<_>>()), isolation)
-            .ok_or_else(|| Unbegun::NoRoom(of_function(asked.name, &outcome::Failure::Busy)))?;
+            .ok_or(Unbegun::Later)?;
         let deadline = self.real.deadline_of(task);
         let call = Call { function: &function, input, deadline, joins: Some(Arc::clone(&transaction)), follows: false };
         let begun = Begun::begin(self.runner, call).map_err(|failure| {
@@ -336,7 +338,7 @@ impl<'a, R: Runner> Driver<'a, R> {
         match group {
             Group::Commit { commit, .. } => {
                 let Some(space) = self.workflow.reach.kv.clone() else {
-                    // Functions without a store have nothing to commit.
+                    // A pipeline without a store has no commits.
                     return self.not_committed(plan).await;
                 };
                 self.held_since = None;
@@ -395,12 +397,12 @@ impl<'a, R: Runner> Driver<'a, R> {
     /// The first runs of the group are committed: the base hears of them, and what they were is learned.
     async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId]) {
         for run in runs {
-            let Some(UnderWay { transaction, task, took, behind, began, .. }) = self.runs.remove(run) else { continue };
+            let Some(UnderWay { transaction, task, took, behind, .. }) = self.runs.remove(run) else { continue };
             if let Some(held) = transaction.held() {
                 held.release();
             }
             if let Some(took) = took {
-                self.knowledge.committed(&task, took, behind.map(|state| (state, began)));
+                self.knowledge.committed(&task, took, behind);
             }
         }
         let answers = self.step(plan, |plan, outside| plan.committed(runs.len(), outside)).await;
@@ -434,6 +436,8 @@ impl<'a, R: Runner> Driver<'a, R> {
 
 /// Why a run was not begun.
 enum Unbegun {
+    /// The commit that is under way is one of runs behind it, or there are too many of these.
+    Later,
     /// There is no room now: what that is to an execution which does not go ahead.
     NoRoom(Failure),
     Failed(Failure),

@@ -6,8 +6,9 @@ use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::{Action, Event, Execution, StartTask, step_guided};
 
 use super::guides::Watched;
-use super::plan::{Answer, Oracle, Outside, Path, ended, is_same};
+use super::plan::{Answer, Oracle, Outside, Path, is_same};
 use crate::speculate::paths::Trail;
+use crate::workflow::express::ended;
 
 /// A copy of the base that was told of a group, for when that is committed.
 pub(super) struct Next {

@@ -1,6 +1,6 @@
 //! What a driver goes by: the tables of the tenant, and what the configuration allows.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use sledge_workflow::definition::StateIndex;
@@ -71,11 +71,11 @@ impl<'a> Knowledge<'a> {
         Some(function.version)
     }
 
-    /// A run that took so long is committed. `behind`: the state whose run had not ended when it began, and when that was.
-    pub(super) fn committed(&self, task: &StartTask, took: Duration, behind: Option<(StateIndex, Instant)>) {
+    /// A run that took so long is committed. `behind`: the state whose run had not ended when it began.
+    pub(super) fn committed(&self, task: &StartTask, took: Duration, behind: Option<StateIndex>) {
         let Some(state) = self.state(&task.state) else { return };
         self.tables.took(self.fingerprint, state, took);
-        if let Some((behind, _)) = behind {
+        if let Some(behind) = behind {
             // It ran at the same time as that state, for the shorter of both times.
             let other = self.tables.remaining(self.fingerprint, behind, Duration::ZERO).unwrap_or(took);
             self.tables.adopted(self.edge(behind), took.min(other));

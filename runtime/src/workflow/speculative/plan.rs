@@ -24,13 +24,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use sledge_workflow::definition::{Definition, StateIndex};
 use sledge_workflow::machine::{
-    About, Action, Event, Execution, Failure, Limits, Outcome, Purpose, Random, StartTask, TaskId, Way, step_guided,
+    About, Action, Event, Execution, Failure, Limits, Outcome, Purpose, Random, StartTask, Way, step_guided,
 };
 
 use super::guides::Ahead;
 use super::hole;
 use super::next::Next;
 use crate::speculate::paths::{Path as WayPath, Trail};
+use crate::workflow::express::ended;
 
 /// Runs of an execution that are not committed.
 pub(super) const RUNS_MAX: usize = 32;
@@ -93,6 +94,8 @@ struct Run {
     /// As it was asked for. Its number is the front's.
     task: StartTask,
     takes_part: bool,
+    /// Something in its input is not there yet.
+    has_hole: bool,
     phase: Phase,
     told: Told,
     /// There was no room for it: it is begun again when the base asks for it.
@@ -232,11 +235,21 @@ impl<'d> Plan<'d> {
         }
     }
 
-    /// There is no room for a run that the base does not ask for.
+    /// A run could not be begun: it is when the base asks for it, with the next step.
     pub(super) fn refused(&mut self, run: RunId) {
         let Some(path) = self.path_of(run).cloned() else { return };
         if let Some(run) = self.runs.get_mut(&path) {
             (run.phase, run.refused) = (Phase::Asked, true);
+        }
+    }
+
+    /// There is no room for a run because of those behind it, which are committed after it: the last of these makes room, and is begun again later.
+    pub(super) fn make_room(&mut self, run: RunId, outside: &mut Outside<'_, impl Oracle>) {
+        self.refused(run);
+        let has_begun = |(_, run): &(&Path, &Run)| run.takes_part && !matches!(run.phase, Phase::Asked);
+        let last = self.runs.iter().rev().find(has_begun).filter(|(path, _)| self.path_of(run) < Some(path));
+        if let Some(last) = last.map(|(_, run)| run.id) {
+            self.squashed(last, outside);
         }
     }
 
@@ -281,6 +294,7 @@ impl<'d> Plan<'d> {
     /// The group is not committed.
     pub(super) fn group_failed(&mut self, outside: &mut Outside<'_, impl Oracle>) {
         self.next = None;
+        self.go_on(outside);
         self.tell_later(outside);
     }
 
@@ -393,7 +407,7 @@ impl<'d> Plan<'d> {
                 let Some(asked) = asked else { continue };
                 run.phase = Phase::Running;
                 outside.actions.push(Do::CarryOut { run: run.id, task: asked.clone() });
-            } else if asked.is_some() || (under_way <= depth && !run.refused && !hole::is_in(&run.task.input)) {
+            } else if asked.is_some() || (under_way <= depth && !run.refused && !run.has_hole) {
                 run.phase = Phase::Running;
                 under_way += 1;
                 let behind = behind.filter(|_| asked.is_none());
@@ -415,8 +429,7 @@ impl<'d> Plan<'d> {
                 Phase::Ended(answer) => (Told::Answer, answer.clone()),
                 Phase::Asked | Phase::Running if !may_guess => continue,
                 Phase::Asked | Phase::Running => {
-                    let has_hole = hole::is_in(&run.task.input);
-                    let guess = if has_hole { None } else { outside.oracle.answer(&run.task) };
+                    let guess = if run.has_hole { None } else { outside.oracle.answer(&run.task) };
                     match guess {
                         Some(Err(_)) if is_nested => continue,
                         Some(guess) => (Told::Guess(guess.clone()), guess),
@@ -475,16 +488,9 @@ impl<'d> Plan<'d> {
         }
         self.last_run += 1;
         let takes_part = task.purpose == Purpose::Work && task.token.is_none() && outside.oracle.takes_part(&task);
+        let has_hole = hole::is_in(&task.input);
         let (id, phase, told) = (RunId(self.last_run), Phase::Asked, Told::Nothing);
-        self.runs.insert(path, Run { id, task, takes_part, phase, told, refused: false, is_asked: true });
-    }
-}
-
-/// A task has come to that.
-pub(super) fn ended(task: TaskId, answer: Answer) -> Event {
-    match answer {
-        Ok(output) => Event::TaskSucceeded { task, output },
-        Err(Failure { error, cause }) => Event::TaskFailed { task, error, cause },
+        self.runs.insert(path, Run { id, task, takes_part, has_hole, phase, told, refused: false, is_asked: true });
     }
 }
 
