@@ -40,6 +40,12 @@ pub(super) enum Mutant {
     ListIsNoRead,
     /// A sum that a commit under way makes is taken for the one that it will make.
     SumUnderWay,
+    /// What was recalled is not compared with what predecessors have written.
+    RecallUnchecked,
+    /// What was recalled of the store is not expected when it is committed.
+    RecallIsBlind,
+    /// What was recalled goes on when a predecessor writes what it has read.
+    RecallIsKept,
 }
 
 #[cfg(not(test))]

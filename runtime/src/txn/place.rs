@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{self, BoxFuture};
+
 use super::column::Column;
 use super::held::Held;
 use super::pipeline::Seat;
@@ -38,6 +41,13 @@ impl Transaction {
     #[must_use]
     pub fn held(&self) -> Option<&Arc<Held>> {
         if let Place::Ahead(_, held) = &self.outermost().place { Some(held) } else { None }
+    }
+
+    /// The waits that reads of these keys begin with, where a function before this one is expected to write them.
+    pub fn stalls<'k>(&self, keys: impl Iterator<Item = &'k BucketKey>) -> Option<BoxFuture<'static, ()>> {
+        let Place::Ahead(seat, _) = &self.outermost().place else { return None };
+        let stalls: Vec<_> = keys.filter_map(|key| seat.stall(key)).collect();
+        (!stalls.is_empty()).then(|| future::join_all(stalls).map(|_| ()).boxed())
     }
 
     pub(super) fn outermost(&self) -> &Transaction {

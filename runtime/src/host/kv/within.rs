@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::vec;
 
 use super::{Call, Flat, Listing, Range, Stop, boxed};
-use crate::kv::{BucketKey, BucketName, COMMIT_KEYS_MAX, Commit, Entry, KvError, Outcome, Space};
+use crate::kv::{BucketKey, BucketName, COMMIT_KEYS_MAX, Change, Commit, Entry, KvError, Outcome, Space};
 use crate::txn::Transaction;
 
 /// As [`super::find`].
@@ -15,6 +15,9 @@ pub(super) fn find<R: Into<Flat>>(
     key: BucketKey,
     then: impl FnOnce(&mut Call<'_>, Result<Option<Entry>, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
+    if let Some(stall) = transaction.stalls(std::iter::once(&key)) {
+        return Err(call.wait(stall, boxed(move |call, ()| find(call, transaction, key, then))));
+    }
     match transaction.read(&key) {
         Ok(Some(entry)) => then(call, Ok(entry)),
         Ok(None) => {
@@ -40,6 +43,9 @@ pub(super) fn entries<R: Into<Flat>>(
     keys: Vec<BucketKey>,
     then: impl FnOnce(&mut Call<'_>, Result<Vec<Option<Entry>>, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
+    if let Some(stall) = transaction.stalls(keys.iter()) {
+        return Err(call.wait(stall, boxed(move |call, ()| entries(call, transaction, keys, then))));
+    }
     let expected = keys.iter().map(|key| (key.clone(), 0)).collect();
     let unknown = match transaction.needs(&Commit::new(expected, Vec::new()), false) {
         Ok(unknown) => unknown,
@@ -66,6 +72,17 @@ pub(super) fn commit<R: Into<Flat>>(
     wants_sum: bool,
     then: impl FnOnce(&mut Call<'_>, Result<Outcome, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
+    let added = commit.changes.iter().filter(|(_, change)| wants_sum && matches!(change, Change::Add(_))).map(|(key, _)| key);
+    if let Some(stall) = transaction.stalls(commit.expected.iter().map(|(key, _)| key).chain(added)) {
+        call.context.waiting_bytes = commit.bytes();
+        return Err(call.wait(
+            stall,
+            boxed(move |call, ()| {
+                call.context.waiting_bytes = 0;
+                self::commit(call, transaction, commit, wants_sum, then)
+            }),
+        ));
+    }
     match transaction.needs(&commit, wants_sum) {
         Ok(unknown) if unknown.is_empty() => then(call, transaction.make(&commit)),
         Ok(unknown) => {

@@ -7,12 +7,17 @@
 //! * The columns under way to the store are the first ones. They have ended, and none of them changes or leaves before the outcome is known.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use sledge_workflow::definition::StateIndex;
 
 use super::super::column::{Column, Versions, View, Written, version};
 use super::super::mutants::{self, Mutant};
 use super::super::{Isolation, PutOff};
 use super::group::Sets;
+use super::recall::Recalled;
 use super::seat::Sees;
+use super::stall::Stalls;
 use super::{COLUMNS_MAX, ColumnId, Dewey};
 use crate::kv::{BucketKey, BucketName, COMMIT_KEYS_MAX, Commit, Entry, KvError, sum};
 
@@ -26,7 +31,7 @@ pub(super) enum From {
 }
 
 /// What lies below a column under a key, if that is known, and where it comes from if not from the store as it is.
-type Below = Result<Option<(Option<Entry>, Option<From>)>, KvError>;
+pub(super) type Below = Result<Option<(Option<Entry>, Option<From>)>, KvError>;
 
 /// The buckets whose sets of keys a column has asked for.
 #[derive(Debug, Default)]
@@ -41,8 +46,12 @@ struct Asked {
 pub(super) struct Slot {
     pub id: ColumnId,
     pub place: Dewey,
+    /// Which state's run it is, where reads may wait.
+    pub state: Option<StateIndex>,
     pub isolation: Isolation,
     pub column: Column,
+    /// Keys that it expects at a version without having seen their values: see [`super::recall`].
+    pub recalled: Recalled,
     /// Of what it has read, what does not come from the store as it is. Also a key that it could not read since a predecessor's addition has no sum.
     pub from: HashMap<BucketKey, From>,
     asked: Asked,
@@ -73,12 +82,29 @@ pub(super) struct Columns {
     pub group_max: usize,
     /// Whether commits expect only what their own columns have read: since one has conflicted.
     pub is_plain: bool,
+    /// Whether it is said of what is committed what that rests on.
+    pub keeps_bases: bool,
+    /// Which reads wait, if any do.
+    pub stalls: Option<Arc<dyn Stalls>>,
+    /// Whether a column has written, has ended or has gone since that was last looked at: reads may go on.
+    pub has_moved: bool,
 }
 
 impl Default for Columns {
     fn default() -> Columns {
         let (slots, squashed, versions) = (Vec::new(), Vec::new(), Versions::default());
-        Columns { slots, next: 0, versions, squashed, under_way: None, group_max: COLUMNS_MAX, is_plain: false }
+        Columns {
+            slots,
+            next: 0,
+            versions,
+            squashed,
+            under_way: None,
+            group_max: COLUMNS_MAX,
+            is_plain: false,
+            keeps_bases: false,
+            stalls: None,
+            has_moved: false,
+        }
     }
 }
 
@@ -97,8 +123,28 @@ impl Slot {
         match self.from.get(key) {
             Some(From::Column(_)) => None,
             Some(From::Store(version)) => Some(*version),
-            None => self.column.read(key).map(|entry| version(entry.as_ref())),
+            None => {
+                let recalled = self.recalled.get(key).map(|(version, _)| *version);
+                recalled.or_else(|| self.column.read(key).map(|entry| version(entry.as_ref())))
+            }
         }
+    }
+
+    /// The column from which it has read a key, if that is not committed.
+    pub(super) fn from_column(&self, key: &BucketKey) -> Option<ColumnId> {
+        if let Some(From::Column(id)) = self.from.get(key) { Some(*id) } else { None }
+    }
+
+    /// The keys that it expects at a version.
+    pub(super) fn expected(&self) -> impl Iterator<Item = (&BucketKey, u64)> {
+        let recalled = self.recalled.keys().filter(|_| !mutants::is(Mutant::RecallIsBlind));
+        let keys = self.column.expected().map(|(key, _)| key).chain(recalled);
+        keys.filter_map(|key| Some((key, self.expects(key)?)))
+    }
+
+    /// Whether it has asked for sets of keys of which it has not seen the version.
+    pub(super) fn lists_unclearly(&self) -> bool {
+        self.asked.is_any || self.asked.some.iter().any(|bucket| self.column.listed_at(bucket).is_none())
     }
 }
 
@@ -125,8 +171,11 @@ impl Columns {
         });
         let column = Column::sharing(&mut self.versions);
         let at = self.slots.partition_point(|slot| slot.place < place);
-        let (isolation, from, asked) = (isolation.clone(), HashMap::new(), Asked::default());
-        self.slots.insert(at, Slot { id, place, isolation, column, from, asked, ended: None, calls: Vec::new() });
+        let (isolation, recalled, from, asked) = (isolation.clone(), Recalled::new(), HashMap::new(), Asked::default());
+        self.slots.insert(
+            at,
+            Slot { id, place, state: None, isolation, column, recalled, from, asked, ended: None, calls: Vec::new() },
+        );
         Some(id)
     }
 
@@ -161,7 +210,7 @@ impl Columns {
     }
 
     /// What lies below a column under a key: the nearest predecessor that knows the key says it.
-    fn below(&mut self, at: usize, key: &BucketKey, of_store: Option<&Option<Entry>>) -> Below {
+    pub(super) fn below(&mut self, at: usize, key: &BucketKey, of_store: Option<&Option<Entry>>) -> Below {
         for before in self.order_of_reading(at) {
             let Slot { id, column, from, .. } = &self.slots[before];
             let (id, from) = (*id, from.get(key).copied());
@@ -232,7 +281,9 @@ impl Columns {
         work: impl FnOnce(&mut Column) -> T,
     ) -> T {
         let (since, column) = (self.versions.last(), &mut self.slots[at].column);
-        let result = work(column);
+        let (result, mut written) = (work(column), written.peekable());
+        self.has_moved |= written.peek().is_some();
+        let column = &self.slots[at].column;
         let mut lost = Vec::new();
         if column.stale().is_some() {
             lost.push(self.slots[at].id);
@@ -248,8 +299,15 @@ impl Columns {
 
     /// A column has written a key, perhaps: the successors that have read something else, up to the first that writes it itself.
     fn wrote(&mut self, at: usize, key: &BucketKey, lost: &mut Vec<ColumnId>) {
-        let id = self.slots[at].id;
+        let (id, writer) = (self.slots[at].id, self.slots[at].state);
         let Some(written) = self.slots[at].column.written(key) else { return };
+        let stalls = self.stalls.clone();
+        let too_early = |slot: &Slot| {
+            if let (Some(stalls), Some(reader), Some(writer)) = (&stalls, slot.state, writer) {
+                stalls.read_too_early(reader, writer, key);
+            }
+            slot.id
+        };
         for slot in &mut self.slots[at + 1..] {
             let has_written = slot.column.written(key).is_some();
             match (slot.column.read(key), &written) {
@@ -258,8 +316,9 @@ impl Columns {
                 (Some(read), Written::Value(entry)) if value(read.as_ref()) == value(entry.as_ref()) => {
                     slot.from.insert(key.clone(), From::Column(id));
                 }
-                (Some(_), _) => lost.push(slot.id),
+                (Some(_), _) => lost.push(too_early(slot)),
                 (None, _) if slot.from.contains_key(key) => lost.push(slot.id),
+                (None, _) if slot.recalled.contains_key(key) && !mutants::is(Mutant::RecallIsKept) => lost.push(slot.id),
                 (None, _) => {}
             }
             if has_written {
@@ -305,6 +364,7 @@ impl Columns {
         if is_over || self.is_under_way(at) {
             return;
         }
+        self.has_moved = true;
         let slot = &mut self.slots[at];
         slot.ended = Some(ended_well);
         if ended_well {
@@ -333,6 +393,7 @@ impl Columns {
     pub(super) fn give_up(&mut self, id: ColumnId) {
         if let Some(at) = self.find(id).filter(|at| !self.is_under_way(*at)) {
             let readers = if mutants::is(Mutant::GivenUpIsRead) { Vec::new() } else { self.readers(at) };
+            self.has_moved = true;
             self.slots.remove(at);
             self.squash(readers);
         }
@@ -343,6 +404,7 @@ impl Columns {
         while let Some(id) = lost.pop() {
             if let Some(at) = self.find(id) {
                 lost.extend(self.readers(at));
+                self.has_moved = true;
                 self.slots.remove(at);
                 self.squashed.push(id);
             }

@@ -37,8 +37,7 @@ enum Not {
 impl Draft {
     /// Adds a column behind those that it has. `members`: these.
     fn add(&mut self, slot: &Slot, members: &[Slot]) -> Result<(), Not> {
-        let reads: Vec<(&BucketKey, u64)> =
-            slot.column.expected().filter_map(|(key, _)| Some((key, slot.expects(key)?))).collect();
+        let reads: Vec<(&BucketKey, u64)> = slot.expected().collect();
         if !mutants::is(Mutant::TwoVersions) {
             if let Some((key, _)) =
                 reads.iter().find(|(key, version)| self.expected.get(*key).is_some_and(|known| known != version))
@@ -234,8 +233,10 @@ impl Columns {
             }
         }
         let columns = gone.iter().map(|slot| slot.id).collect();
+        let bases =
+            if self.keeps_bases { gone.iter().map(|slot| slot.basis(&gone, &sets, version)).collect() } else { Vec::new() };
         let calls: Vec<PutOff> = gone.into_iter().flat_map(|slot| slot.calls).collect();
-        Group::Committed { columns, calls }
+        Group::Committed { columns, calls, bases }
     }
 
     /// What columns have listed of buckets whose sets of keys were changed: right where the version before is known, and whether there is another one now. The columns that are lost.
@@ -323,7 +324,7 @@ impl Columns {
 }
 
 /// What does not hold any more of what a commit expects, in the store in this process, at one moment.
-fn changed(space: &embedded::Space, commit: &Commit) -> Result<Option<Stale>, KvError> {
+pub(super) fn changed(space: &embedded::Space, commit: &Commit) -> Result<Option<Stale>, KvError> {
     let keys = commit.expected.iter().map(|(key, version)| (Seen::Key(key), *version));
     let seen = keys.chain(commit.listed.iter().map(|(bucket, version)| (Seen::Bucket(bucket), *version)));
     Ok(space.changed(seen)?.map(|seen| match seen {

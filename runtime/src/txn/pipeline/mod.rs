@@ -19,19 +19,24 @@
 //!   told to the driver, which can have the next run stand in its line.
 //! * A commit is made also where nothing but one key of Redis was read: the read may be older than the commit of the columns before.
 //!
-//! `columns` is the pure structure, `group` the commit, `seat` the place of a transaction in it.
+//! `columns` is the pure structure, `group` the commit, `recall` columns that need no run, `stall` reads that wait, `seat` the place of a transaction in it.
 
 mod columns;
 mod dewey;
 mod group;
+mod recall;
 mod seat;
+mod stall;
 
 use std::sync::{Arc, Mutex};
 
+use sledge_workflow::definition::StateIndex;
 use tokio::sync::Notify;
 
 pub use self::dewey::Dewey;
+pub use self::recall::Basis;
 pub(super) use self::seat::Seat;
+pub use self::stall::Stalls;
 
 use self::columns::Columns;
 use super::{Isolation, PutOff, Transaction, lock};
@@ -62,6 +67,8 @@ pub enum Group {
         columns: Vec<ColumnId>,
         /// The calls that they have put off, which begin now.
         calls: Vec<PutOff>,
+        /// What each of them rests on, if it can be [recalled](Pipeline::recall); empty where [nothing is recalled](Pipeline::keep_bases).
+        bases: Vec<Option<Basis>>,
     },
     /// What this column has read is not there any more. It is squashed, with all that are as stale; those before it can be settled.
     Stale {
@@ -88,13 +95,33 @@ pub struct Pipeline {
     space: Option<Space>,
     /// Told when columns were squashed.
     squashed: Arc<Notify>,
+    /// Told when something has changed for which reads may wait.
+    changed: Notify,
 }
 
 impl Pipeline {
     /// One without columns, on that store. `squashed` is notified when there are columns to [take](Pipeline::take_squashed).
     #[must_use]
     pub fn new(space: Option<Space>, squashed: Arc<Notify>) -> Arc<Pipeline> {
-        Arc::new(Pipeline { columns: Mutex::default(), space, squashed })
+        Arc::new(Pipeline { columns: Mutex::default(), space, squashed, changed: Notify::new() })
+    }
+
+    /// Has committed groups tell what they rest on, from now on.
+    pub fn keep_bases(&self) {
+        lock(&self.columns).keeps_bases = true;
+    }
+
+    /// Has reads of columns [whose states are known](Pipeline::is_of) wait, from now on.
+    pub fn stall_by(&self, stalls: Arc<dyn Stalls>) {
+        lock(&self.columns).stalls = Some(stalls);
+    }
+
+    /// Says of which state a column is that was just opened.
+    pub fn is_of(&self, column: ColumnId, state: StateIndex) {
+        let mut columns = lock(&self.columns);
+        if let Some(at) = columns.find(column) {
+            columns.slots[at].state = Some(state);
+        }
     }
 
     /// Opens a column at that place, for a run of a function with that isolation. The run [takes](Transaction::of_call) the transaction. A column that is at the place is given up.
@@ -103,6 +130,12 @@ impl Pipeline {
     pub fn open(self: &Arc<Self>, place: Dewey, isolation: &Isolation) -> Option<(ColumnId, Arc<Transaction>)> {
         let id = self.with(|columns| columns.open(place, isolation))?;
         Some((id, Transaction::in_pipeline(isolation, Seat::new(Arc::clone(self), id))))
+    }
+
+    /// Has a column that was just opened come to what that run has come to, without a run of its own: it has ended then. False where something that the run has read is otherwise by now, as far as that is known here.
+    #[must_use]
+    pub fn recall(&self, column: ColumnId, basis: &Basis) -> bool {
+        self.with(|columns| columns.recall(column, basis, self.space.as_ref()))
     }
 
     /// The columns that were squashed since this was asked last: nothing of their runs counts any more, and their places can be opened again.
@@ -140,8 +173,12 @@ impl Pipeline {
         let mut columns = lock(&self.columns);
         let before = columns.squashed.len();
         let result = work(&mut columns);
+        let has_moved = std::mem::take(&mut columns.has_moved) && columns.stalls.is_some();
         let has_squashed = columns.squashed.len() > before;
         drop(columns);
+        if has_moved {
+            self.changed.notify_waiters();
+        }
         if has_squashed {
             self.squashed.notify_one();
         }

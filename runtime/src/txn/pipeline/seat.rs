@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::super::column::Column;
+use super::super::column::{Column, View};
 use super::super::{PutOff, lock};
 use super::{ColumnId, Pipeline};
 use crate::kv::{BucketKey, BucketName, Entry, KvError};
@@ -29,6 +29,17 @@ impl Seat {
     pub(in super::super) fn take(&self) -> bool {
         // Relaxed: it guards nothing else.
         !self.is_taken.swap(true, Ordering::Relaxed)
+    }
+
+    /// The wait that a read of that key begins with, if it does.
+    pub(in super::super) fn stall(&self, key: &BucketKey) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let waits = self.pipeline.with(|columns| {
+            let at = columns.find_running(self.id)?;
+            // What it knows it reads as before.
+            let is_new = columns.slots[at].column.view(key) == View::Below;
+            columns.waits_for(at, key).filter(|_| is_new)
+        });
+        waits.map(|_| Arc::clone(&self.pipeline).stall(self.id, key.clone()))
     }
 
     /// What the column sees under a key, as [`Transaction::read`](super::super::Transaction::read) and `learn` say it, and how many bytes it keeps; none if it is gone.

@@ -1,11 +1,12 @@
 //! Columns of a pipeline one by one: what each reads of its predecessors, which of them a write squashes, and what their commit is.
 
+use sledge_workflow::definition::{Definition, StateIndex};
 use tokio::sync::Notify;
 
 use super::*;
 use crate::kv::outbox::{self, Bell, Outbox};
 use crate::kv::{KvLimits, Redis};
-use crate::txn::pipeline::{COLUMNS_MAX, ColumnId, Dewey, Group, Pipeline};
+use crate::txn::pipeline::{COLUMNS_MAX, ColumnId, Dewey, Group, Pipeline, Stalls};
 
 type Opened = (ColumnId, Arc<Transaction>);
 
@@ -53,7 +54,7 @@ fn commit(pipeline: &Pipeline, of: &[&Opened]) -> Commit {
 
 fn leave(pipeline: &Pipeline, of: &[&Opened], version: u64) {
     let named: Vec<ColumnId> = of.iter().map(|(id, _)| *id).collect();
-    assert_eq!(pipeline.came(committed(version)), Group::Committed { columns: named, calls: Vec::new() });
+    assert_eq!(pipeline.came(committed(version)), Group::Committed { columns: named, calls: Vec::new(), bases: Vec::new() });
 }
 
 #[test]
@@ -338,7 +339,10 @@ fn calls_begin_and_the_outbox_rings_when_their_columns_are_committed() {
     let columns = opened.each_ref().map(|(id, _)| *id);
     assert_eq!(commit(&pipeline, &opened.each_ref()).changes.len(), 1);
     assert!(bell.take().is_empty());
-    assert_eq!(pipeline.came(committed(4)), Group::Committed { columns: columns.to_vec(), calls: vec![call("works")] });
+    assert_eq!(
+        pipeline.came(committed(4)),
+        Group::Committed { columns: columns.to_vec(), calls: vec![call("works")], bases: Vec::new() }
+    );
     assert_eq!(bell.take().len(), 1);
 }
 
@@ -394,4 +398,88 @@ fn a_column_takes_no_turns_over_hot_keys_and_tells_of_its_conflicts() {
     let (_, transaction) = pipeline.open(Dewey::new(&[4]), &isolation).unwrap();
     assert_eq!(Transaction::begin(&isolation).contended(std::iter::once(&key)).len(), 1);
     assert_eq!(transaction.contended(std::iter::once(&key)).len(), 0);
+}
+
+/// The states of three tasks.
+fn states() -> [StateIndex; 3] {
+    let task = |next: &str| format!(r#"{{ "Type": "Task", "Resource": "fn:f", {next} }}"#);
+    let states = format!(r#""A": {}, "B": {}, "C": {}"#, task(r#""Next": "B""#), task(r#""Next": "C""#), task(r#""End": true"#));
+    let definition = Definition::parse(&format!(r#"{{ "StartAt": "A", "States": {{ {states} }} }}"#)).unwrap();
+    ["A", "B", "C"].map(|state| definition.find(state).unwrap())
+}
+
+/// Reads of the last state wait for the first one. What it was told.
+#[derive(Debug)]
+struct LastForFirst {
+    states: [StateIndex; 3],
+    waited: Mutex<Vec<bool>>,
+    too_early: Mutex<Vec<(StateIndex, StateIndex, BucketKey)>>,
+}
+
+impl Stalls for LastForFirst {
+    fn waits(&self, reader: StateIndex, writer: StateIndex, _: &BucketKey) -> bool {
+        (reader, writer) == (self.states[2], self.states[0])
+    }
+
+    fn waited(&self, _: StateIndex, _: StateIndex, _: &BucketKey, has_written: bool) {
+        lock(&self.waited).push(has_written);
+    }
+
+    fn read_too_early(&self, reader: StateIndex, writer: StateIndex, key: &BucketKey) {
+        lock(&self.too_early).push((reader, writer, key.clone()));
+    }
+}
+
+fn stalling() -> (Arc<Pipeline>, Arc<LastForFirst>, [Opened; 3]) {
+    let (pipeline, states) = (pipeline(), states());
+    let stalls = Arc::new(LastForFirst { states, waited: Mutex::default(), too_early: Mutex::default() });
+    pipeline.stall_by(Arc::clone(&stalls) as Arc<dyn Stalls>);
+    let columns = columns(&pipeline);
+    for ((column, _), state) in columns.iter().zip(states) {
+        pipeline.is_of(*column, state);
+    }
+    (pipeline, stalls, columns)
+}
+
+#[test]
+fn a_read_waits_until_its_writer_has_written_a_key_like_it_or_has_ended_or_is_gone() {
+    let stall = |of: &Opened, number: u64| of.1.stalls([key(number)].iter());
+    let (_, stalls, [first, second, third]) = stalling();
+    assert!(stall(&first, 7).is_none() && stall(&second, 7).is_none(), "they wait for nothing");
+    let mut waits = stall(&third, 7).expect("it waits");
+    assert!((&mut waits).now_or_never().is_none());
+    second.1.make(&put(7, "x")).unwrap();
+    first.1.make(&Commit::new(Vec::new(), vec![(bucket().key(b"other").unwrap(), Change::Delete)])).unwrap();
+    assert!((&mut waits).now_or_never().is_none(), "another has written it, or another key");
+    first.1.make(&put(8, "x")).unwrap();
+    assert_eq!((waits.now_or_never(), lock(&stalls.waited).as_slice()), (Some(()), [true].as_slice()));
+    assert!(stall(&third, 9).is_none(), "it has written one by now");
+
+    let (_, stalls, [first, _, third]) = stalling();
+    let mut waits = stall(&third, 7).expect("it waits");
+    assert!((&mut waits).now_or_never().is_none());
+    ends(&first.1);
+    assert_eq!((waits.now_or_never(), lock(&stalls.waited).as_slice()), (Some(()), [false].as_slice()));
+
+    let (pipeline, stalls, [first, _, third]) = stalling();
+    let [mut waits, mut other] = [stall(&third, 7), stall(&third, 8)].map(|stall| stall.expect("it waits"));
+    assert!((&mut waits).now_or_never().is_none() && (&mut other).now_or_never().is_none());
+    pipeline.give_up(first.0);
+    assert_eq!((waits.now_or_never(), lock(&stalls.waited).len()), (Some(()), 0), "nothing is learned of one that is gone");
+    pipeline.give_up(third.0);
+    assert_eq!((other.now_or_never(), stall(&third, 7).is_none()), (Some(()), true));
+}
+
+#[test]
+fn what_is_known_is_read_at_once_and_what_was_read_too_early_is_told() {
+    let (pipeline, stalls, [first, second, third]) = stalling();
+    third.1.learn(&key(7), entry(3, "a")).unwrap();
+    assert!(third.1.stalls([key(7)].iter()).is_none());
+    assert!(third.1.stalls([key(7), key(8)].iter()).is_some());
+    second.1.make(&put(7, "a")).unwrap();
+    assert!(lock(&stalls.too_early).is_empty(), "it is what it has read");
+    second.1.make(&put(7, "b")).unwrap();
+    assert_eq!(pipeline.take_squashed(), [third.0]);
+    assert_eq!(*lock(&stalls.too_early), [(stalls.states[2], stalls.states[1], key(7))]);
+    ends(&first.1);
 }

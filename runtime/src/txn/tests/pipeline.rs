@@ -2,11 +2,13 @@
 //! notice.
 //!
 //! What is played: a driver opens columns with inputs that it guesses, gives them up when the guess was wrong, and at random; runs are squashed, and go on for a while since the driver learns of it later; functions
-//! fail; commits are on their way, conflict, are refused, or come to something that is not known; what the store answers is older than what the pipeline knows.
+//! fail; what a function has come to once is recalled in place of a run; commits are on their way, conflict, are refused, or come to something that is not known; what the store answers is older than what the pipeline knows.
 //!
 //! What is checked: the commits of the store, one after the other, are what the functions that they are made of do when they run alone at that place, each with the input that the one before gives; the store holds
 //! what these leave, and nothing else; and all executions end.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokio::sync::Notify;
@@ -15,9 +17,9 @@ use super::histories::{waited, within_runtime};
 use super::mutants::{Mutant, with};
 use super::*;
 use crate::kv::{Embedded, KvLimits, Redis};
-use crate::txn::pipeline::{ColumnId, Dewey, Group, Pipeline};
+use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline};
 
-const SIMULATIONS: u64 = 1_000;
+const SIMULATIONS: u64 = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
 /// The same on the embedded store, each commit of which another thread makes.
 const EMBEDDED: u64 = 200;
 /// Within so many of them each mistake has to be noticed.
@@ -129,11 +131,16 @@ struct World {
     outside: Vec<Program>,
     outside_left: u64,
     history: Vec<Ran>,
+    /// What functions have come to, by their numbers: what that rests on, and what they have seen.
+    bases: HashMap<u64, (Basis, String)>,
+    /// How many runs were recalled.
+    recalled: usize,
 }
 
-/// A function's number, by which it is the same program each time.
+/// A function's number, by which it is the same program each time. The executions of every second seed have the same functions, which do little in every fourth one.
 fn number(seed: u64, (execution, place, input): (usize, usize, u64)) -> u64 {
-    fastrand::Rng::with_seed(seed * 10_000 + execution as u64 * 1_000 + place as u64 * 10 + input).u64(..1 << 40)
+    let (execution, calm) = (if seed.is_multiple_of(2) { 0 } else { execution }, if seed.is_multiple_of(4) { CALM } else { 0 });
+    fastrand::Rng::with_seed(seed * 10_000 + execution as u64 * 1_000 + place as u64 * 10 + input).u64(..1 << 40) | calm
 }
 
 /// What a function gives to the next one: it depends on what it has seen, at every second place.
@@ -147,10 +154,10 @@ fn place(index: usize) -> Dewey {
     Dewey::new(&[index as u64 / 3 + 1, index as u64 % 3])
 }
 
-/// Plays one; what is wrong with it.
-fn play(seed: u64, store: Store) -> Result<(), String> {
+/// Plays one; what is wrong with it, or how many runs were recalled.
+fn play(seed: u64, store: Store) -> Result<usize, String> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let executions = (0..random.usize(1..3)).map(|_| Execution {
+    let executions = (0..random.usize(1..4)).map(|_| Execution {
         pipeline: Pipeline::new(Some(store.space()), Arc::new(Notify::new())),
         runs: (0..random.usize(FUNCTIONS)).map(|_| None).collect(),
         outputs: Vec::new(),
@@ -159,12 +166,23 @@ fn play(seed: u64, store: Store) -> Result<(), String> {
         whims: 6,
         squashed: Vec::new(),
     });
-    let executions = executions.collect();
-    let (before, outside, history) = (None, Vec::new(), Vec::new());
-    let mut world = World { seed, random, store, before, executions, outside, outside_left: OUTSIDE, history };
+    let executions: Vec<Execution> = executions.collect();
+    executions.iter().for_each(|execution| execution.pipeline.keep_bases());
+    let mut world = World {
+        seed,
+        random,
+        store,
+        before: None,
+        executions,
+        outside: Vec::new(),
+        outside_left: OUTSIDE,
+        history: Vec::new(),
+        bases: HashMap::new(),
+        recalled: 0,
+    };
     for _ in 0..TICKS_MAX {
         if world.outside_left == 0 && world.outside.is_empty() && world.executions.iter().all(Execution::is_over) {
-            return with(None, || world.check());
+            return with(None, || world.check()).map(|()| world.recalled);
         }
         world.tick()?;
     }
@@ -222,7 +240,10 @@ impl World {
             return self.run_outside();
         }
         let index = self.random.usize(..self.executions.len());
-        if self.executions[index].is_over() {
+        // One that comes later finds what those before it have left.
+        let waits =
+            index > 0 && self.seed.is_multiple_of(2) && !self.executions[index - 1].is_over() && self.random.u8(..100) > 0;
+        if waits || self.executions[index].is_over() {
             return Ok(());
         }
         match self.random.u8(..20) {
@@ -281,9 +302,19 @@ impl World {
         let input = execution.input(at).unwrap_or(guessed);
         let isolation = Isolation { contention: Arc::default(), outside: Outside::Refused };
         let Some((column, transaction)) = execution.pipeline.open(place(at), &isolation) else { return };
+        let number = number(self.seed, (index, at, input));
+        if let Some((basis, seen)) = self.bases.get(&number)
+            && self.random.bool()
+            && execution.pipeline.recall(column, basis)
+        {
+            self.recalled += 1;
+            let program = Program { outer: transaction, seen: seen.clone(), ..Program::new(number) };
+            execution.runs[at] = Some(Run { column, input, program, has_ended: true });
+            return;
+        }
         let outer = Transaction::of_call(&transaction);
         assert!(Arc::ptr_eq(&outer, &transaction), "the first run is the column's");
-        let program = Program { outer, ..Program::new(number(self.seed, (index, at, input))) };
+        let program = Program { outer, ..Program::new(number) };
         execution.runs[at] = Some(Run { column, input, program, has_ended: false });
     }
 
@@ -376,7 +407,7 @@ impl World {
                 self.executions[index].sent = Some(Sent { columns, commit, outcome: None });
                 Ok(())
             }
-            Group::Committed { columns, .. } => {
+            Group::Committed { columns, bases, .. } => {
                 // What was no commit was decided now.
                 let is_recorded = self
                     .history
@@ -386,11 +417,14 @@ impl World {
                     self.record(index, &columns)?;
                 }
                 let execution = &mut self.executions[index];
-                for column in columns {
+                for (column, basis) in columns.into_iter().zip(bases) {
                     let at = execution.outputs.len();
                     let run =
                         execution.runs[at].take_if(|run| run.column == column).ok_or("a column of another place is committed")?;
                     execution.outputs.push(run.output(at));
+                    if let Some(basis) = basis {
+                        self.bases.insert(run.program.number, (basis, run.program.seen));
+                    }
                 }
                 Ok(())
             }
@@ -450,14 +484,16 @@ impl World {
 }
 
 /// Plays one with that mistake; what is wrong with it, or that a function sees what cannot be.
-fn played(seed: u64, store: Store, mutant: Option<Mutant>) -> Result<(), String> {
+fn played(seed: u64, store: Store, mutant: Option<Mutant>) -> Result<usize, String> {
     let played = catch_unwind(AssertUnwindSafe(|| with(mutant, || play(seed, store))));
     played.unwrap_or_else(|_| Err("it panics".to_owned()))
 }
 
-/// How many are played: `SEEDS` of them, if the environment says so.
-fn seeds(usual: u64) -> u64 {
-    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual)
+/// Which are played: `SEEDS` of them, from `FROM` on, if the environment says so.
+fn seeds(usual: u64) -> Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
+    let from = number("FROM").unwrap_or(0);
+    from..from + number("SEEDS").unwrap_or(usual)
 }
 
 fn in_model() -> Store {
@@ -467,9 +503,10 @@ fn in_model() -> Store {
 #[test]
 fn what_is_run_ahead_is_as_one_after_the_other() {
     within_runtime(|| {
-        for seed in 0..seeds(SIMULATIONS) {
-            played(seed, in_model(), None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
-        }
+        let one = |seed| played(seed, in_model(), None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        let recalled: usize = seeds(SIMULATIONS).map(one).sum();
+        println!("{recalled} runs were recalled");
+        assert!(recalled > 0);
     });
 }
 
@@ -477,7 +514,7 @@ fn what_is_run_ahead_is_as_one_after_the_other() {
 fn what_is_run_ahead_in_the_embedded_store_is_as_one_after_the_other() {
     let store = Embedded::in_memory(KvLimits::default()).unwrap();
     within_runtime(|| {
-        for seed in 0..seeds(EMBEDDED) {
+        for seed in seeds(EMBEDDED) {
             let space = store.space(&format!("{seed}"));
             played(seed, Store::Embedded(space), None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
         }
@@ -500,6 +537,9 @@ fn each_mistake_of_a_pipeline_is_noticed_within_a_thousand_seeds() {
         Mutant::AbsorbIsSilent,
         Mutant::ListIsNoRead,
         Mutant::SumUnderWay,
+        Mutant::RecallUnchecked,
+        Mutant::RecallIsBlind,
+        Mutant::RecallIsKept,
     ];
     within_runtime(|| {
         for mutant in mutants {

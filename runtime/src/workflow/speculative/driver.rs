@@ -345,7 +345,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                 self.commit = Some((Box::pin(async move { space.commit(commit).await }), Instant::now()));
                 false
             }
-            Group::Committed { columns, calls } => {
+            Group::Committed { columns, calls, .. } => {
                 for call in calls {
                     if let Ok(function) = self.workflow.reach.functions.find(&call.name) {
                         // As of any call whose reply is not wanted, nothing is said where it is not admitted.
