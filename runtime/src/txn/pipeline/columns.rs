@@ -15,7 +15,7 @@ use super::super::column::{Column, Versions, View, Written, version};
 use super::super::mutants::{self, Mutant};
 use super::super::{Isolation, PutOff};
 use super::group::Sets;
-use super::recall::Recalled;
+use super::recall::{Recalled, Value};
 use super::seat::Sees;
 use super::stall::Stalls;
 use super::{COLUMNS_MAX, ColumnId, Dewey};
@@ -124,14 +124,20 @@ impl Slot {
             Some(From::Column(_)) => None,
             Some(From::Store(version)) => Some(*version),
             None => {
-                let recalled = self.recalled.get(key).map(|(version, _)| *version);
-                recalled.or_else(|| self.column.read(key).map(|entry| version(entry.as_ref())))
+                let read = self.column.read(key).map(|entry| version(entry.as_ref()));
+                read.or_else(|| self.recalled.get(key).map(|(version, _)| *version))
             }
         }
     }
 
+    /// A key that it expects at one version, and has read at another one.
+    pub(super) fn contradiction(&self) -> Option<&BucketKey> {
+        let other = |(key, (version, _)): &(&BucketKey, &(u64, Value))| self.expects(key).is_some_and(|read| read != *version);
+        self.recalled.iter().find(other).map(|(key, _)| key)
+    }
+
     /// The column from which it has read a key, if that is not committed.
-    pub(super) fn from_column(&self, key: &BucketKey) -> Option<ColumnId> {
+    pub(super) fn column_of(&self, key: &BucketKey) -> Option<ColumnId> {
         if let Some(From::Column(id)) = self.from.get(key) { Some(*id) } else { None }
     }
 

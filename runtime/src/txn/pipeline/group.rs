@@ -37,6 +37,9 @@ enum Not {
 impl Draft {
     /// Adds a column behind those that it has. `members`: these.
     fn add(&mut self, slot: &Slot, members: &[Slot]) -> Result<(), Not> {
+        if let Some(key) = slot.contradiction() {
+            return Err(Not::Stale(Stale::Key(key.clone())));
+        }
         let reads: Vec<(&BucketKey, u64)> = slot.expected().collect();
         if !mutants::is(Mutant::TwoVersions) {
             if let Some((key, _)) =
@@ -136,6 +139,25 @@ impl Slot {
     fn reads_unknown_sum(&self, of: &Slot) -> bool {
         let mut from = self.from.iter().filter(|(_, from)| **from == From::Column(of.id));
         from.any(|(key, _)| matches!(of.column.written(key), Some(Written::Add(_))))
+    }
+}
+
+impl Slot {
+    /// Expects the keys of a bucket as a commit has left them that does not change which keys there are: its list has taken them from the columns of that commit, and not from the store, which may have had
+    /// the list from a later moment, when another commit had changed them. False where that cannot be said.
+    fn expect_changed(&mut self, bucket: &BucketName, commit: &Commit, version: u64) -> bool {
+        let of_bucket = |key: &BucketKey| BucketName::new(key.bucket()).as_ref() == Some(bucket);
+        for (key, change) in commit.changes.iter().filter(|(key, _)| of_bucket(key)) {
+            let expected = match change {
+                Change::Put(value) => (version, Some(blake3::hash(value))),
+                Change::Delete => (0, None),
+                Change::Add(_) => return false,
+            };
+            if self.column.written(key).is_none() && self.column.read(key).is_none() {
+                self.recalled.insert(key.clone(), expected);
+            }
+        }
+        true
     }
 }
 
@@ -239,15 +261,16 @@ impl Columns {
         Group::Committed { columns, calls, bases }
     }
 
-    /// What columns have listed of buckets whose sets of keys were changed: right where the version before is known, and whether there is another one now. The columns that are lost.
+    /// What columns have listed of buckets of which keys were changed: right where the version before is known, and whether there is another one now. The columns that are lost.
     fn list_again(&mut self, (sets, commit): (&Sets, &Commit), version: u64) -> Vec<ColumnId> {
         let mut lost = Vec::new();
         for (bucket, changes_it) in sets {
             let before = commit.listed.iter().find(|(listed, _)| listed == bucket).map(|(_, version)| *version);
             for slot in self.slots.iter_mut().filter(|slot| slot.has_listed(bucket)) {
                 match (slot.column.listed_at(bucket), changes_it) {
-                    (Some(_), Some(false)) => {}
-                    (Some(listed), _) if listed == version => {}
+                    (Some(listed), Some(false)) if Some(listed) == before => {}
+                    (Some(_), Some(false)) if slot.expect_changed(bucket, commit, version) => {}
+                    (Some(listed), Some(true) | None) if listed == version => {}
                     (Some(listed), Some(true)) if Some(listed) == before => slot.column.list_again(bucket, version),
                     _ => lost.push(slot.id),
                 }

@@ -400,6 +400,25 @@ fn a_column_takes_no_turns_over_hot_keys_and_tells_of_its_conflicts() {
     assert_eq!(transaction.contended(std::iter::once(&key)).len(), 0);
 }
 
+/// The store may list its keys after another commit has removed one that the commit under way has left there.
+#[test]
+fn a_list_beside_a_commit_that_adds_no_key_expects_the_keys_that_this_has_left() {
+    let pipeline = pipeline();
+    let [first, second, third] = columns(&pipeline);
+    first.1.learn(&key(1), entry(5, "a")).unwrap();
+    first.1.make(&put(1, "b")).unwrap();
+    third.1.list(&bucket(), 3).unwrap();
+    ends(&first.1);
+    let under_way = commit(&pipeline, &[&first]);
+    assert_eq!(under_way.listed, [], "it changes no set of keys");
+    assert_eq!(second.1.own_keys(&bucket(), &bucket().key(b"").unwrap()), [(key(1), true)]);
+    second.1.list(&bucket(), 9).unwrap();
+    leave(&pipeline, &[&first], 6);
+    ends(&second.1);
+    let listed = commit(&pipeline, &[&second]);
+    assert_eq!((listed.listed, listed.expected), (vec![(bucket(), 9)], vec![(key(1), 6)]));
+}
+
 /// The states of three tasks.
 fn states() -> [StateIndex; 3] {
     let task = |next: &str| format!(r#"{{ "Type": "Task", "Resource": "fn:f", {next} }}"#);
