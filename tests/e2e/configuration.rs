@@ -232,7 +232,7 @@ fn speculation_of_what_does_not_speculate_is_refused() {
         let function = crate::entry_with("a", "echo.wat", &json!({ "isolation": "serializable", "speculative": false }));
         json!({ "kv": "memory", "functions": [function], "workflows": [workflow] }).to_string()
     };
-    for level in ["off", "paths", "outputs"] {
+    for level in ["off", "paths", "outputs", "stalls", "skips"] {
         let more = json!({ "speculation": level, "speculation_depth_max": 16, "speculation_excluded": ["Done"] });
         let good = check("speculation.json", &with(more));
         assert_eq!(good.code(), 0, "{level}: {}", good.stderr);

@@ -36,7 +36,7 @@ fn all_applications_reply_what_they_reply_natively() {
         fs::copy(source.join(&path), folder.path().join(&path)).expect("a definition");
     }
     let config = fs::read_to_string(source.join("sledge.toml")).expect("the configuration");
-    for level in ["off", "paths", "outputs"] {
+    for level in ["off", "paths", "outputs", "stalls", "skips"] {
         let served = |kv: &str| {
             let config = config.replace("127.0.0.1:8080", "127.0.0.1:0").replace("\"memory\"", &format!("{kv:?}"));
             let config = config.replace("[[workflows]]\n", &format!("[[workflows]]\nspeculation = \"{level}\"\n"));
@@ -100,13 +100,22 @@ fn assert_served(config: &Path, admin: &Admin, (level, is_far): (&str, bool)) ->
     assert_refused(&server);
     // Functions run ahead, of which most are wanted, where that is configured.
     let metrics = admin.get("/metrics").text();
-    let adopted = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix("sledge_speculative_runs_total{tenant=\"default\",result=\"adopted\"} "));
-    let adopted: u64 = adopted.map_or(0, |count| count.parse().expect("a number"));
+    let runs = |result: &str| -> u64 {
+        let name = format!("sledge_speculative_runs_total{{tenant=\"default\",result=\"{result}\"}} ");
+        let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        count.map_or(0, |count| count.parse().expect("a number"))
+    };
+    let (adopted, skipped) = (runs("adopted"), runs("skipped"));
+    if level == "skips" {
+        assert!(skipped > 100, "{skipped} were left out");
+    } else {
+        assert_eq!(skipped, 0, "{level}");
+    }
     // On a store in the process functions may take too little time for that to be worth it.
     match (level, is_far) {
         ("off", _) => assert_eq!(adopted, 0),
+        // Of what is left out nothing is ahead.
+        ("skips", _) => {}
         (_, true) => assert!(adopted > 100, "{level}: {adopted}"),
         (_, false) => {}
     }

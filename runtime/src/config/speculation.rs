@@ -19,6 +19,10 @@ pub enum SpeculationLevel {
     Paths,
     /// The same, and what a function answers to an input that it has answered before.
     Outputs,
+    /// The same, and whether a function reads too early what one before it writes: then it waits for that.
+    Stalls,
+    /// The same, and a function whose answer is known does not run at all, where all that its answer rests on is as it was. The commit decides about that.
+    Skips,
 }
 
 impl SpeculationLevel {
@@ -90,7 +94,7 @@ mod tests {
     #[test]
     fn each_has_what_those_before_it_have_and_off_is_the_default() {
         let read = |name: &str| serde_json::from_value::<SpeculationLevel>(name.into()).unwrap();
-        let all = ["off", "paths", "outputs"].map(read);
+        let all = ["off", "paths", "outputs", "stalls", "skips"].map(read);
         assert!(all.is_sorted_by(|one, other| one < other) && all[0] == SpeculationLevel::default());
     }
 

@@ -26,7 +26,7 @@ use crate::speculate::depth::Load;
 use crate::timeout::within;
 use crate::worker::Following;
 use crate::workflow::durable::{Refused, Started, name_of, status_name};
-use crate::workflow::{Call, Runner, Workflow, execute, invocation};
+use crate::workflow::{Call, Runner, Workflow, called, execute, invocation};
 
 /// Bytes of an input that are read: four times what a state may have, so that the execution itself says that it is too much where it is near to that.
 const INPUT_BYTES_MAX: u64 = 1 << 20;
@@ -39,8 +39,8 @@ const METHODS_WITH_OPTIONS: HeaderValue = HeaderValue::from_static("POST, OPTION
 /// Functions that an execution calls run as those of requests: here first, on this thread.
 impl Runner for Rc<HttpService> {
     fn begin(&self, call: Call<'_>) -> Result<reply::Answer, Failure> {
-        let Call { function, input, deadline, joins, follows } = call;
-        let invocation = invocation(&self.dispatcher, function, input, Some(deadline), joins)?;
+        let follows = call.follows;
+        let invocation = called(&self.dispatcher, call)?;
         Ok(match &self.local {
             Some(local) if follows => self.dispatcher.begin(invocation, Following(local)),
             Some(local) => self.dispatcher.begin(invocation, &**local),

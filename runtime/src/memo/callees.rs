@@ -7,7 +7,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Entry;
-use super::rule::Why;
+use super::rule::{self, Why};
 use crate::host::Effects;
 use crate::kv::Commit;
 
@@ -41,6 +41,14 @@ struct Told {
     parts: Vec<Part>,
     /// Why the run cannot be repeated.
     refused: Option<Why>,
+}
+
+impl Part {
+    /// Whether a run that finds the same of the store, as a part of the same transaction, would do and answer the same.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        rule::why(self.effects, false, true).is_none()
+    }
 }
 
 impl Callees {

@@ -184,7 +184,7 @@ pub fn refused(trace: &EffectTrace, pure: bool) -> Option<Why> {
     why(trace.effects, pure, false)
 }
 
-fn why(effects: Effects, pure: bool, is_transaction: bool) -> Option<Why> {
+pub(super) fn why(effects: Effects, pure: bool, is_transaction: bool) -> Option<Why> {
     let done = Effect::ALL.into_iter().filter(|effect| effects.contains(*effect));
     done.into_iter().find_map(|effect| rule(effect, pure, is_transaction))
 }

@@ -83,10 +83,15 @@ impl<K: Copy + Eq + Hash, V: Weigh> Bounded<K, V> {
 
     /// Drops the entry of a key.
     pub(super) fn remove(&mut self, key: &K) {
-        if let Some(slot) = self.slots.remove(key) {
-            self.order.remove(&slot.used);
-            self.bytes -= slot.bytes;
-        }
+        self.take(key);
+    }
+
+    /// Takes the entry of a key out.
+    pub(super) fn take(&mut self, key: &K) -> Option<V> {
+        let slot = self.slots.remove(key)?;
+        self.order.remove(&slot.used);
+        self.bytes -= slot.bytes;
+        Some(slot.value)
     }
 
     /// Drops the entry that was not used for longest; false where there is none.

@@ -21,6 +21,7 @@ pub mod depth;
 pub mod outputs;
 pub mod paths;
 pub mod sequence;
+pub mod skips;
 pub mod stalls;
 mod tables;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use self::benefit::{Edge, Verdict};
 use self::outputs::Answer;
 use self::paths::{Path, Trail, Way};
 use self::sequence::{Expected, Made};
+use self::skips::{Grounds, Skip};
 use self::stalls::Reader;
 use self::tables::Tables;
 use self::value::Keys;
@@ -73,6 +75,7 @@ struct Runs {
     adopted: AtomicU64,
     dropped: AtomicU64,
     squashed: AtomicU64,
+    skipped: AtomicU64,
 }
 
 impl fmt::Debug for Speculation {
@@ -123,9 +126,26 @@ impl Speculation {
         self.tables().outputs.last(version)
     }
 
-    /// Learns what a run has answered that was committed.
-    pub fn answered(&self, of: Of<'_>, input: Digest, answer: &Answer) {
-        self.learn(|tables| tables.outputs.learn(of, input, answer));
+    /// Learns what a run has answered that was committed, and what that rests on.
+    pub fn answered(&self, of: Of<'_>, input: Digest, answer: &Answer, grounds: Option<Arc<Grounds>>) {
+        self.learn(|tables| tables.outputs.learn(of, input, answer, grounds));
+    }
+
+    /// What may stand for a run of a version of a function with that input, if what it rests on is so still.
+    #[must_use]
+    pub fn skip(&self, version: u64, input: &Digest) -> Option<Skip> {
+        self.tables().outputs.skip(version, input)
+    }
+
+    /// An answer that has stood for a run was right, and is committed.
+    pub fn skipped(&self, version: u64) {
+        self.runs.skipped.fetch_add(1, Ordering::Relaxed);
+        self.learn(|tables| tables.outputs.skipped(version));
+    }
+
+    /// What such an answer rests on is not so any more.
+    pub fn skipped_wrongly(&self, version: u64, input: Digest) {
+        self.learn(|tables| tables.outputs.skipped_wrongly(version, input));
     }
 
     /// The calls that a run of a version of a function will make, in their order, as far as these are to be expected.
@@ -165,11 +185,11 @@ impl Speculation {
         self.runs.squashed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many runs were begun ahead and were right, were dropped since they were not asked for, or have run again.
+    /// How many runs were begun ahead and were right, were dropped since they were not asked for, or have run again; and for how many a known answer has stood.
     #[must_use]
-    pub fn runs(&self) -> [(&'static str, u64); 3] {
-        let Runs { adopted, dropped, squashed } = &self.runs;
-        [("adopted", adopted), ("dropped", dropped), ("squashed", squashed)]
+    pub fn runs(&self) -> [(&'static str, u64); 4] {
+        let Runs { adopted, dropped, squashed, skipped } = &self.runs;
+        [("adopted", adopted), ("dropped", dropped), ("squashed", squashed), ("skipped", skipped)]
             .map(|(result, count)| (result, count.load(Ordering::Relaxed)))
     }
 

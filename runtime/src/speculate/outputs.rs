@@ -12,6 +12,7 @@ use sledge_workflow::machine::Failure;
 
 use super::Of;
 use super::bounded::{Bounded, Weigh};
+use super::skips::{Caution, Grounds, Skip};
 use super::value::bytes_of;
 use crate::memo::key::Digest;
 
@@ -49,11 +50,14 @@ struct Function {
     answers: Bounded<Digest, Known>,
     used: u64,
     rates: Rates,
+    caution: Caution,
 }
 
 #[derive(Debug)]
 struct Known {
     answer: Answer,
+    /// What it rests on, if that is known.
+    grounds: Option<Arc<Grounds>>,
     /// How often in a row the answer was another one than before.
     wrong: u8,
     /// How often in a row it was the same, where it is not trusted.
@@ -74,11 +78,13 @@ pub struct Rates {
     pub wrong: u64,
     /// Those about which the table would have said nothing.
     pub unknown: u64,
+    /// Answers that have stood for runs.
+    pub skipped: u64,
 }
 
 impl Weigh for Known {
     fn heap_bytes(&self) -> usize {
-        answer_bytes(&self.answer)
+        answer_bytes(&self.answer) + self.grounds.as_ref().map_or(0, |grounds| grounds.bytes())
     }
 }
 
@@ -97,7 +103,8 @@ impl Function {
 
 impl Known {
     /// The answer of another run came.
-    fn came(&mut self, answer: &Answer) {
+    fn came(&mut self, answer: &Answer, grounds: Option<Arc<Grounds>>) {
+        self.grounds = grounds;
         if self.answer == *answer {
             self.wrong = 0;
             self.right = self.right.saturating_add(1);
@@ -135,8 +142,38 @@ impl Outputs {
         self.functions.get(&version)?.answers.newest()?.answer.as_ref().ok().map(Arc::clone)
     }
 
-    /// Learns what a run has answered that was committed.
-    pub fn learn(&mut self, of: Of<'_>, input: Digest, answer: &Answer) {
+    /// What may stand for a run of a version of a function with that input, if what it rests on is so still.
+    pub fn skip(&mut self, version: u64, input: &Digest) -> Option<Skip> {
+        let function = self.functions.get_mut(&version)?;
+        self.now += 1;
+        function.used = self.now;
+        let known = function.answers.get_mut(input)?;
+        let skip = Skip { answer: known.answer.as_ref().ok().cloned()?, grounds: known.grounds.clone()? };
+        function.caution.takes().then_some(skip)
+    }
+
+    /// An answer that has stood for a run was right, and is committed.
+    pub fn skipped(&mut self, version: u64) {
+        if let Some(function) = self.functions.get_mut(&version) {
+            function.rates.skipped += 1;
+            function.caution.was_right();
+        }
+    }
+
+    /// What such an answer rests on is not so any more.
+    pub fn skipped_wrongly(&mut self, version: u64, input: Digest) {
+        let Some(function) = self.functions.get_mut(&version) else { return };
+        function.caution.was_wrong();
+        let before = function.bytes();
+        if let Some(Known { answer, wrong, right, is_trusted, .. }) = function.answers.take(&input) {
+            let without = Known { answer, grounds: None, wrong, right, is_trusted };
+            function.answers.change(input, || without, |_| ());
+        }
+        self.bytes = self.bytes - before + function.bytes();
+    }
+
+    /// Learns what a run has answered that was committed, and what that rests on.
+    pub fn learn(&mut self, of: Of<'_>, input: Digest, answer: &Answer, grounds: Option<Arc<Grounds>>) {
         let function_bytes_max = self.bytes_max / FUNCTION_PART;
         self.now += 1;
         if !self.functions.contains_key(&of.version) && self.functions.len() >= FUNCTIONS_MAX {
@@ -144,7 +181,7 @@ impl Outputs {
         }
         let function = self.functions.entry(of.version).or_insert_with(|| {
             let answers = Bounded::new(function_bytes_max, ANSWERS_MAX);
-            let new = Function { name: of.name.into(), answers, used: 0, rates: Rates::default() };
+            let new = Function { name: of.name.into(), answers, used: 0, rates: Rates::default(), caution: Caution::default() };
             self.bytes += new.bytes();
             new
         });
@@ -156,11 +193,12 @@ impl Outputs {
             Some(known) if known.answer == *answer => right,
             Some(_) => wrong,
         } += 1;
-        if answer_bytes(answer) > self.bytes_max / ANSWER_PART {
+        let grounds_bytes = grounds.as_ref().map_or(0, |grounds| grounds.bytes());
+        if answer_bytes(answer) + grounds_bytes > self.bytes_max / ANSWER_PART {
             function.answers.remove(&input);
         } else {
-            let first = || Known { answer: answer.clone(), wrong: 0, right: 0, is_trusted: true };
-            function.answers.change(input, first, |known| known.came(answer));
+            let first = || Known { answer: answer.clone(), grounds: None, wrong: 0, right: 0, is_trusted: true };
+            function.answers.change(input, first, |known| known.came(answer, grounds));
         }
         self.bytes = self.bytes - before + function.bytes();
         while self.bytes > self.bytes_max && self.evict() {}
@@ -259,12 +297,12 @@ mod tests {
     fn an_input_is_answered_as_before_also_by_a_failure_and_only_by_its_own_version() {
         let mut outputs = Outputs::new(MANY);
         assert_eq!(outputs.predict(7, &key(1)), None);
-        outputs.learn(F, key(1), &answer(json!({ "a": 1 })));
-        outputs.learn(F, key(2), &failed("Busy"));
+        outputs.learn(F, key(1), &answer(json!({ "a": 1 })), None);
+        outputs.learn(F, key(2), &failed("Busy"), None);
         assert_eq!(outputs.predict(7, &key(1)), Some(answer(json!({ "a": 1 }))));
         assert_eq!(outputs.predict(7, &key(2)), Some(failed("Busy")));
         assert_eq!(outputs.predict(8, &key(1)), None);
-        outputs.learn(F, key(1), &failed("Busy"));
+        outputs.learn(F, key(1), &failed("Busy"), None);
         assert_eq!(outputs.predict(7, &key(1)), Some(failed("Busy")), "the last answer counts");
         outputs.forget(7);
         assert_eq!((outputs.predict(7, &key(1)), outputs.bytes()), (None, 0));
@@ -273,20 +311,20 @@ mod tests {
     #[test]
     fn an_input_whose_answers_differ_is_not_predicted_until_they_are_the_same_again() {
         let mut outputs = Outputs::new(MANY);
-        (0..3).for_each(|number| outputs.learn(F, key(1), &answer(number)));
+        (0..3).for_each(|number| outputs.learn(F, key(1), &answer(number), None));
         assert_eq!(outputs.predict(7, &key(1)), Some(answer(2)), "two were wrong");
-        outputs.learn(F, key(1), &answer(2));
-        (3..5).for_each(|number| outputs.learn(F, key(1), &answer(number)));
+        outputs.learn(F, key(1), &answer(2), None);
+        (3..5).for_each(|number| outputs.learn(F, key(1), &answer(number), None));
         assert_eq!(outputs.predict(7, &key(1)), Some(answer(4)), "not in a row");
-        outputs.learn(F, key(1), &answer(5));
+        outputs.learn(F, key(1), &answer(5), None);
         assert_eq!(outputs.predict(7, &key(1)), None, "three were wrong");
         for _ in 0..10 {
-            outputs.learn(F, key(1), &answer(5));
-            outputs.learn(F, key(1), &answer(5));
-            outputs.learn(F, key(1), &answer(6));
+            outputs.learn(F, key(1), &answer(5), None);
+            outputs.learn(F, key(1), &answer(5), None);
+            outputs.learn(F, key(1), &answer(6), None);
             assert_eq!(outputs.predict(7, &key(1)), None, "two are not enough");
         }
-        (0..3).for_each(|_| outputs.learn(F, key(1), &answer(6)));
+        (0..3).for_each(|_| outputs.learn(F, key(1), &answer(6), None));
         assert_eq!(outputs.predict(7, &key(1)), Some(answer(6)));
         assert_eq!(outputs.known()[0].distrusted, 0);
     }
@@ -294,13 +332,13 @@ mod tests {
     #[test]
     fn it_is_counted_what_the_table_would_have_said() {
         let mut outputs = Outputs::new(MANY);
-        outputs.learn(F, key(1), &answer(1));
+        outputs.learn(F, key(1), &answer(1), None);
         assert!(outputs.predict(7, &key(1)).is_some() && outputs.predict(7, &key(2)).is_none());
-        (0..4).for_each(|number| outputs.learn(F, key(1), &answer(number)));
-        outputs.learn(F, key(1), &answer(1));
+        (0..4).for_each(|number| outputs.learn(F, key(1), &answer(number), None));
+        outputs.learn(F, key(1), &answer(1), None);
         let known = &outputs.known()[0];
         // Unknown, then 0, 1, 2 for 1, 0, 1; what comes then is not trusted.
-        let expected = Rates { asked: 2, predicted: 1, right: 0, wrong: 3, unknown: 3 };
+        let expected = Rates { asked: 2, predicted: 1, right: 0, wrong: 3, unknown: 3, skipped: 0 };
         assert_eq!((known.rates, known.answers, known.distrusted), (expected, 1, 1));
     }
 
@@ -308,16 +346,16 @@ mod tests {
     fn what_was_not_used_for_longest_makes_room_by_bytes_by_entries_and_by_function() {
         let mut outputs = Outputs::new(8 * MANY);
         for number in 0..ANSWERS_MAX as u64 + 10 {
-            outputs.learn(F, key(number), &answer(number));
+            outputs.learn(F, key(number), &answer(number), None);
             assert!(outputs.predict(7, &key(0)).is_some(), "it is used all the time");
         }
         assert_eq!(outputs.known()[0].answers, ANSWERS_MAX);
         assert!(outputs.predict(7, &key(1)).is_none());
         let large = |bytes: usize| answer("x".repeat(bytes));
-        outputs.learn(F, key(0), &large(8 * MANY / ANSWER_PART));
+        outputs.learn(F, key(0), &large(8 * MANY / ANSWER_PART), None);
         assert_eq!(outputs.predict(7, &key(0)), None, "it is too large, and the one before does not hold");
         for version in 0..FUNCTIONS_MAX as u64 + 10 {
-            outputs.learn(Of { name: "g", version: 100 + version }, key(0), &large(10));
+            outputs.learn(Of { name: "g", version: 100 + version }, key(0), &large(10), None);
         }
         assert_eq!(outputs.functions.len(), FUNCTIONS_MAX);
         assert!(!outputs.functions.contains_key(&7) && !outputs.functions.contains_key(&100));
@@ -334,7 +372,7 @@ mod tests {
                     0 => outputs.forget(version),
                     1 => _ = outputs.evict(),
                     2..8 => _ = outputs.predict(version, &key(random.u64(..200))),
-                    _ => outputs.learn(of, key(random.u64(..200)), &answer("x".repeat(random.usize(..4_000)))),
+                    _ => outputs.learn(of, key(random.u64(..200)), &answer("x".repeat(random.usize(..4_000))), None),
                 }
                 assert!(outputs.bytes() <= 100_000, "seed {seed}: {} bytes", outputs.bytes());
                 assert_eq!(outputs.functions.values().map(Function::bytes).sum::<usize>(), outputs.bytes(), "seed {seed}");

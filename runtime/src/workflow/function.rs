@@ -12,6 +12,7 @@ use super::failure::{failed, of_function, of_status};
 use super::{Runner, Workflow, request};
 use crate::invoke::Input;
 use crate::invoke::function::Function;
+use crate::memo::callees::Callees;
 use crate::outcome;
 use crate::reply::{Answer, Content, Reply, ReplyHead};
 use crate::txn::Transaction;
@@ -35,6 +36,8 @@ pub struct Call<'a> {
     pub joins: Option<Arc<Transaction>>,
     /// Whether it follows another of the same execution, whose turn goes on.
     pub follows: bool,
+    /// Where it tells what it did, if that is wanted.
+    pub tells: Option<Arc<Callees>>,
 }
 
 /// What a function is called with.
@@ -143,7 +146,7 @@ pub(super) fn begin<'a, R: Runner>(
     (deadline, follows): (Instant, bool),
 ) -> Result<Begun<'a, R>, Failure> {
     let function = asked.find(workflow)?;
-    let call = Call { function: &function, input: asked.given(&function)?, deadline, joins: None, follows };
+    let call = Call { function: &function, input: asked.given(&function)?, deadline, joins: None, follows, tells: None };
     Begun::begin(runner, call).map_err(|failure| of_function(asked.name, &failure))
 }
 

@@ -50,7 +50,7 @@ pub use self::durable::Executions;
 pub(crate) use self::express::now_ms;
 pub use self::express::{Ended, Named, execute};
 pub use self::function::Call;
-pub use self::runner::{Remote, invocation};
+pub use self::runner::{Remote, called, invocation};
 
 /// What the names of workflows begin with that are made of a function. No configured workflow is called so.
 const OF_FUNCTION: &str = "fn:";

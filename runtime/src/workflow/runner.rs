@@ -47,10 +47,23 @@ pub fn invocation(
     Ok(invocation)
 }
 
+/// The invocation of a call.
+///
+/// # Errors
+/// When it is not admitted.
+pub fn called(dispatcher: &Arc<Dispatcher>, call: Call<'_>) -> Result<Box<Invocation>, Failure> {
+    let Call { function, input, deadline, joins, tells, .. } = call;
+    let mut invocation = invocation(dispatcher, function, input, Some(deadline), joins)?;
+    if let Some(tells) = &tells {
+        tells.made();
+    }
+    invocation.tells = tells;
+    Ok(invocation)
+}
+
 impl Runner for Remote {
     fn begin(&self, call: Call<'_>) -> Result<reply::Answer, Failure> {
-        let Call { function, input, deadline, joins, .. } = call;
-        let invocation = invocation(&self.dispatcher, function, input, Some(deadline), joins)?;
+        let invocation = called(&self.dispatcher, call)?;
         Ok(self.dispatcher.begin(invocation, &*self.dispatcher))
     }
 

@@ -190,7 +190,7 @@ async fn call_version<R: Runner + 'static>(
             (_, first) => drop(first),
         }
         let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
-        let call = Call { function: &function, input, deadline, joins: transaction.clone(), follows: false };
+        let call = Call { function: &function, input, deadline, joins: transaction.clone(), follows: false, tells: None };
         match replied(&core.runner, call).await {
             Ok(reply) => {
                 let result = asked.output(Ok(reply));

@@ -17,10 +17,12 @@ use tokio::sync::Notify;
 use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Plan, RunId};
 use crate::kv::{self, KvError};
+use crate::memo::callees::Callees;
 use crate::outcome;
 use crate::speculate::Speculation;
+use crate::speculate::skips::{Grounds, Skip};
 use crate::txn::Transaction;
-use crate::txn::pipeline::{ColumnId, Dewey, Group, Pipeline};
+use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline};
 use crate::workflow::express::{Running, now_ms};
 use crate::workflow::failure::{failed, of_function};
 use crate::workflow::function::{self, Asked, Begun, Call, Replied};
@@ -31,8 +33,23 @@ type Commit = Pin<Box<dyn Future<Output = Result<kv::Outcome, KvError>> + Send>>
 /// How a run ends, if it was not dropped.
 type End<'a> = Pin<Box<dyn Future<Output = Option<(RunId, Replied)>> + 'a>>;
 
-/// A column with its transaction, and what gives up the run in it.
-type Column = (ColumnId, Arc<Transaction>, AbortHandle);
+/// What is in a column.
+enum Filled {
+    /// A run, and what gives it up.
+    Runs(AbortHandle, Option<Arc<Callees>>),
+    /// What a run would come to, and that version's number.
+    Skipped(Skip, u64),
+}
+
+/// How it is known what a run rests on.
+enum Rests {
+    /// It is not asked for.
+    Unknown,
+    /// Its function tells, and it does not run again.
+    Told(Arc<Callees>),
+    /// It stands for an earlier run, of a version with that number.
+    Skipped(Arc<Grounds>, u64),
+}
 
 /// A run that was begun, and is neither committed nor dropped.
 struct UnderWay {
@@ -44,6 +61,7 @@ struct UnderWay {
     took: Option<Duration>,
     /// The state before it, if the run of that had not ended: the guess that began it.
     behind: Option<StateIndex>,
+    rests: Rests,
     /// Gives it up.
     handle: AbortHandle,
 }
@@ -114,6 +132,12 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
         rng: fastrand::Rng::new(),
         outcome: None,
     };
+    if driver.knowledge.skips() {
+        driver.pipeline.keep_bases();
+    }
+    if let Some(stalls) = driver.knowledge.stalls() {
+        driver.pipeline.stall_by(stalls);
+    }
     driver.step(&mut plan, |plan, outside| plan.start(input, outside)).await;
     loop {
         driver.go_on(&mut plan).await;
@@ -208,8 +232,15 @@ impl<'a, R: Runner> Driver<'a, R> {
     fn begin(&mut self, run: RunId, path: &[u32], task: StartTask, behind: Option<Arc<str>>) {
         let behind = behind.and_then(|state| self.knowledge.state(&state));
         match self.try_begin(run, path, &task) {
-            Ok((column, transaction, handle)) => {
-                let under_way = UnderWay { column, transaction, task, began: Instant::now(), took: None, behind, handle };
+            Ok((column, transaction, filled)) => {
+                let (rests, handle, took) = match filled {
+                    Filled::Runs(handle, tells) => (tells.map_or(Rests::Unknown, Rests::Told), handle, None),
+                    Filled::Skipped(Skip { answer, grounds }, version) => {
+                        self.ended.push((run, Ok((*answer).clone())));
+                        (Rests::Skipped(grounds, version), AbortHandle::new_pair().0, Some(Duration::ZERO))
+                    }
+                };
+                let under_way = UnderWay { column, transaction, task, began: Instant::now(), took, behind, rests, handle };
                 self.runs.insert(run, under_way);
             }
             Err(Unbegun::Later) => self.refused.push((run, None)),
@@ -218,7 +249,7 @@ impl<'a, R: Runner> Driver<'a, R> {
         }
     }
 
-    fn try_begin(&mut self, run: RunId, path: &[u32], task: &StartTask) -> Result<Column, Unbegun> {
+    fn try_begin(&mut self, run: RunId, path: &[u32], task: &StartTask) -> Result<(ColumnId, Arc<Transaction>, Filled), Unbegun> {
         let asked = Asked::of(task).unwrap_or_else(|| Err(failed("States.Runtime", "the task calls no function")))?;
         let function = asked.find(self.workflow)?;
         let input = asked.given(&function)?;
@@ -230,8 +261,17 @@ impl<'a, R: Runner> Driver<'a, R> {
             .pipeline
             .open(Dewey::new(&path.iter().map(|step| u64::from(*step)).collect::<Vec<_>>()), isolation)
             .ok_or(Unbegun::Later)?;
-        let deadline = self.real.deadline_of(task);
-        let call = Call { function: &function, input, deadline, joins: Some(Arc::clone(&transaction)), follows: false };
+        if let Some(state) = self.knowledge.state(&task.state) {
+            self.pipeline.is_of(column, state);
+        }
+        if let Some(skip) = self.knowledge.skip(task, &function)
+            && self.pipeline.recall(column, &skip.grounds.basis)
+        {
+            return Ok((column, transaction, Filled::Skipped(skip, function.version)));
+        }
+        let tells = self.knowledge.skips().then(Arc::<Callees>::default);
+        let (deadline, joins) = (self.real.deadline_of(task), Some(Arc::clone(&transaction)));
+        let call = Call { function: &function, input, deadline, joins, follows: false, tells: tells.clone() };
         let begun = Begun::begin(self.runner, call).map_err(|failure| {
             self.pipeline.give_up(column);
             let has_no_room = function::has_no_room(&failure);
@@ -241,14 +281,14 @@ impl<'a, R: Runner> Driver<'a, R> {
         let (handle, registration) = AbortHandle::new_pair();
         let end = Abortable::new(async move { (run, begun.replied().await) }, registration);
         self.ends.push(Box::pin(async move { end.await.ok() }));
-        Ok((column, transaction, handle))
+        Ok((column, transaction, Filled::Runs(handle, tells)))
     }
 
     fn drop_run(&mut self, run: RunId) {
-        if let Some(UnderWay { column, handle, behind, began, took, .. }) = self.runs.remove(&run) {
+        if let Some(UnderWay { column, handle, behind, began, took, rests, .. }) = self.runs.remove(&run) {
             handle.abort();
             self.pipeline.give_up(column);
-            if let Some(behind) = behind {
+            if let Some(behind) = behind.filter(|_| !matches!(rests, Rests::Skipped(..))) {
                 self.knowledge.dropped(behind, took.unwrap_or_else(|| began.elapsed()));
             }
         }
@@ -288,7 +328,11 @@ impl<'a, R: Runner> Driver<'a, R> {
             if let Some(run) = self.runs.get_mut(run) {
                 // That it was begun ahead was not wrong.
                 run.behind = None;
-                self.knowledge.runs_again();
+                if let Rests::Skipped(_, version) = run.rests {
+                    self.knowledge.skipped_wrongly(&run.task, version);
+                } else {
+                    self.knowledge.runs_again();
+                }
             }
             self.step(plan, |plan, outside| plan.squashed(*run, outside)).await;
         }
@@ -304,7 +348,7 @@ impl<'a, R: Runner> Driver<'a, R> {
         let without = group.iter().take_while(|run| !self.runs.contains_key(run)).count();
         if without > 0 {
             // Tasks that have failed before they were begun have nothing to commit.
-            self.committed(plan, &group[..without]).await;
+            self.committed(plan, &group[..without], Vec::new()).await;
             return true;
         }
         let columns = group.iter().map_while(|run| self.runs.get(run)).map(|run| run.column);
@@ -345,7 +389,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                 self.commit = Some((Box::pin(async move { space.commit(commit).await }), Instant::now()));
                 false
             }
-            Group::Committed { columns, calls, .. } => {
+            Group::Committed { columns, calls, bases } => {
                 for call in calls {
                     if let Ok(function) = self.workflow.reach.functions.find(&call.name) {
                         // As of any call whose reply is not wanted, nothing is said where it is not admitted.
@@ -353,7 +397,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                     }
                 }
                 let runs = self.runs_of(&columns);
-                self.committed(plan, &runs).await;
+                self.committed(plan, &runs, bases).await;
                 true
             }
             Group::Nothing => self.not_committed(plan).await,
@@ -394,20 +438,35 @@ impl<'a, R: Runner> Driver<'a, R> {
         columns.iter().filter_map(of).collect()
     }
 
-    /// The first runs of the group are committed: the base hears of them, and what they were is learned.
-    async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId]) {
+    /// The first runs of the group are committed: the base hears of them, and what they were is learned. `bases`: of each, what it rests on, if that is known.
+    async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId], bases: Vec<Option<Basis>>) {
+        let (mut bases, mut grounds) = (bases.into_iter(), Vec::with_capacity(runs.len()));
         for run in runs {
-            let Some(UnderWay { transaction, task, took, behind, .. }) = self.runs.remove(run) else { continue };
+            let basis = bases.next().flatten();
+            let Some(UnderWay { transaction, task, took, behind, rests, .. }) = self.runs.remove(run) else {
+                grounds.push(None);
+                continue;
+            };
             if let Some(held) = transaction.held() {
                 held.release();
             }
-            if let Some(took) = took {
-                self.knowledge.committed(&task, took, behind);
-            }
+            grounds.push(match (rests, basis) {
+                (Rests::Skipped(old, version), basis) => {
+                    self.knowledge.skipped(version);
+                    // What it has read it has read now.
+                    basis.map(|basis| (version, Arc::new(Grounds { basis, callees: old.callees.clone() })))
+                }
+                (rests, basis) => {
+                    if let Some(took) = took {
+                        self.knowledge.committed(&task, took, behind);
+                    }
+                    grounds_of(rests, basis)
+                }
+            });
         }
         let answers = self.step(plan, |plan, outside| plan.committed(runs.len(), outside)).await;
-        for (task, answer) in answers {
-            self.knowledge.answered(&task, answer);
+        for ((task, answer), grounds) in answers.into_iter().zip(grounds) {
+            self.knowledge.answered(&task, answer, grounds);
         }
         self.knowledge.went(plan.trail());
     }
@@ -432,6 +491,12 @@ impl<'a, R: Runner> Driver<'a, R> {
             }
         }
     }
+}
+
+/// What a run rests on that is committed, with the number of its function's version; none where another one would not be the same.
+fn grounds_of(rests: Rests, basis: Option<Basis>) -> Option<(u64, Arc<Grounds>)> {
+    let (Rests::Told(told), Some(basis)) = (rests, basis) else { return None };
+    Knowledge::grounds(basis, told.take().ok()?.pop()?)
 }
 
 /// Why a run was not begun.

@@ -1,5 +1,7 @@
 //! What a driver goes by: the tables of the tenant, and what the configuration allows.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,11 +10,17 @@ use sledge_workflow::machine::{StartTask, Way};
 
 use super::plan::{Answer, Oracle};
 use crate::config::{Instance, SpeculationLevel};
+use crate::invoke::function::Function;
+use crate::kv::BucketKey;
+use crate::memo::callees::Part;
 use crate::speculate::benefit::Edge;
 use crate::speculate::depth::{Load, depth};
 use crate::speculate::paths::{Path, Target, Trail};
+use crate::speculate::skips::{Grounds, Skip};
+use crate::speculate::stalls::Reader;
 use crate::speculate::{Of, Speculation, times};
 use crate::txn::Outside;
+use crate::txn::pipeline::{Basis, Stalls};
 use crate::workflow::Workflow;
 use crate::workflow::function::Asked;
 
@@ -30,12 +38,14 @@ pub(super) struct Knowledge<'a> {
     fingerprint: u64,
     /// How many runs may be ahead now.
     depth: usize,
+    /// Of each state, whether this execution goes on behind it: asked once.
+    verdicts: HashMap<StateIndex, bool>,
 }
 
 impl<'a> Knowledge<'a> {
     pub(super) fn new(workflow: &'a Workflow, tables: &'a Speculation) -> Knowledge<'a> {
         let fingerprint = workflow.definition().map_or(0, |definition| definition.fingerprint());
-        Knowledge { workflow, tables, fingerprint, depth: 0 }
+        Knowledge { workflow, tables, fingerprint, depth: 0, verdicts: HashMap::new() }
     }
 
     /// The workers are so busy.
@@ -58,11 +68,13 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Whether to go on behind a state whose run has not ended.
-    fn goes_behind(&self, task: &StartTask) -> Option<StateIndex> {
+    fn goes_behind(&mut self, task: &StartTask) -> Option<StateIndex> {
         let state = self.state(&task.state)?;
         let remaining = self.tables.remaining(self.fingerprint, state, Duration::ZERO);
         let is_worth = remaining.is_some_and(|remaining| times::worth(remaining, LAUNCH));
-        (is_worth && self.tables.verdict(&self.edge(state)).is_started()).then_some(state)
+        let edge = self.edge(state);
+        let goes = is_worth && *self.verdicts.entry(state).or_insert_with(|| self.tables.verdict(&edge).is_started());
+        goes.then_some(state)
     }
 
     /// The number of the version of the function that a task calls.
@@ -79,6 +91,7 @@ impl<'a> Knowledge<'a> {
             // It ran at the same time as that state, for the shorter of both times.
             let other = self.tables.remaining(self.fingerprint, behind, Duration::ZERO).unwrap_or(took);
             self.tables.adopted(self.edge(behind), took.min(other));
+            self.tables.kept(Reader { workflow: self.fingerprint, state });
         }
     }
 
@@ -107,17 +120,83 @@ impl<'a> Knowledge<'a> {
         self.tables.commit_took(time);
     }
 
-    /// That is what a task has come to.
-    pub(super) fn answered(&self, task: &StartTask, answer: Answer) {
+    /// That is what a task has come to, and what that rests on, if it is known.
+    pub(super) fn answered(&self, task: &StartTask, answer: Answer, grounds: Option<(u64, Arc<Grounds>)>) {
         let Some(Ok(asked)) = Asked::of(task) else { return };
         let Ok(function) = asked.find(self.workflow) else { return };
         let (name, version) = (asked.name, function.version);
-        self.tables.answered(Of { name, version }, self.tables.key(&task.input), &answer.map(Into::into));
+        // It may have been deployed anew since the run.
+        let grounds = grounds.filter(|(of, _)| *of == version).map(|(_, grounds)| grounds);
+        self.tables.answered(Of { name, version }, self.tables.key(&task.input), &answer.map(Into::into), grounds);
+    }
+
+    /// What says which reads wait, if any do.
+    pub(super) fn stalls(&self) -> Option<Arc<dyn Stalls>> {
+        let tables = Arc::clone(&self.workflow.reach.speculation);
+        (self.level() >= SpeculationLevel::Stalls)
+            .then(|| Arc::new(Early { tables, workflow: self.fingerprint }) as Arc<dyn Stalls>)
+    }
+
+    /// Whether runs are left out whose answers are known.
+    pub(super) fn skips(&self) -> bool {
+        self.level() >= SpeculationLevel::Skips
+    }
+
+    /// What may stand for a run of a task's function: it calls what it has called.
+    pub(super) fn skip(&self, task: &StartTask, function: &Function) -> Option<Skip> {
+        if !self.skips() {
+            return None;
+        }
+        let skip = self.tables.skip(function.version, &self.tables.key(&task.input))?;
+        let is_there = |(name, version): &(Arc<str>, u64)| function.neighbours.find(name).is_ok_and(|of| of.version == *version);
+        skip.grounds.callees.iter().all(is_there).then_some(skip)
+    }
+
+    /// What a run rests on that has told this: none where it would not be the same again.
+    pub(super) fn grounds(basis: Basis, part: Part) -> Option<(u64, Arc<Grounds>)> {
+        part.is_repeatable().then(|| (part.callee.1, Arc::new(Grounds { basis, callees: part.callees.into() })))
+    }
+
+    /// An answer that has stood for a run is committed.
+    pub(super) fn skipped(&self, version: u64) {
+        self.tables.skipped(version);
+    }
+
+    /// What an answer rests on that has stood for a run is not so any more.
+    pub(super) fn skipped_wrongly(&self, task: &StartTask, version: u64) {
+        self.tables.skipped_wrongly(version, self.tables.key(&task.input));
     }
 
     /// Those are the ways that the execution has gone.
     pub(super) fn went(&self, trail: &mut Trail) {
         self.tables.went(self.fingerprint, trail);
+    }
+}
+
+/// Reads that come too early, as a pipeline asks for them.
+#[derive(Debug)]
+struct Early {
+    tables: Arc<Speculation>,
+    workflow: u64,
+}
+
+impl Early {
+    const fn reader(&self, state: StateIndex) -> Reader {
+        Reader { workflow: self.workflow, state }
+    }
+}
+
+impl Stalls for Early {
+    fn waits(&self, reader: StateIndex, writer: StateIndex, key: &BucketKey) -> bool {
+        self.tables.waits(self.reader(reader), writer, key)
+    }
+
+    fn waited(&self, reader: StateIndex, writer: StateIndex, key: &BucketKey, has_written: bool) {
+        self.tables.waited(self.reader(reader), writer, key, has_written);
+    }
+
+    fn read_too_early(&self, reader: StateIndex, writer: StateIndex, key: &BucketKey) {
+        self.tables.read_too_early(self.reader(reader), writer, key);
     }
 }
 

@@ -2,6 +2,7 @@
 //! comes to without a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use fastrand::Rng;
@@ -14,13 +15,11 @@ use sledge_workflow::machine::{
 use super::plan::{Answer, Do, Oracle, Outside, Plan, RUNS_MAX, RunId};
 use crate::speculate::paths::Path;
 
-/// Seeds of a test.
-fn seeds() -> u64 {
-    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(if cfg!(debug_assertions) {
-        1_000
-    } else {
-        10_000
-    })
+/// Seeds of a test: `SEEDS` of them, from `FROM` on, if the environment says so.
+fn seeds() -> Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
+    let from = number("FROM").unwrap_or(0);
+    from..from + number("SEEDS").unwrap_or(if cfg!(debug_assertions) { 1_000 } else { 10_000 })
 }
 
 fn about() -> About {
@@ -359,7 +358,7 @@ const DEFINITIONS: [&str; 6] = [
 fn whatever_is_guessed_an_execution_comes_to_the_same() {
     let definitions: Vec<Definition> = DEFINITIONS.iter().map(|text| Definition::parse(text).expect("a definition")).collect();
     let mut begun_ahead = 0;
-    for seed in 0..seeds() {
+    for seed in seeds() {
         let definition = &definitions[seed as usize % definitions.len()];
         let input = json!({ "id": seed % 64 });
         let (outcome, mut log) = in_order(definition, input.clone());
