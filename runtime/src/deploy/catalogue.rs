@@ -629,6 +629,8 @@ impl Catalogue {
         // Relaxed: threads learn of it by what is published afterwards.
         function.retired.store(true, Ordering::Relaxed);
         function.neighbours.remove(function);
+        // The numbers of versions are those of all tenants.
+        self.speculation.values().for_each(|known| known.forget_function(function.version));
         if self.retired.len() >= self.retired_max {
             self.retired.retain(|(_, function)| function.strong_count() > 0);
             self.retired_max = RETIRED_MIN.max(2 * self.retired.len());
@@ -792,9 +794,22 @@ impl Catalogue {
                 workflow.register();
                 workflow
             };
-            self.workflows = workflows.into_iter().map(new).collect();
+            let new = workflows.into_iter().map(new).collect();
+            let before = std::mem::replace(&mut self.workflows, new);
+            self.forget(&before);
         }
         is_new
+    }
+
+    /// Drops what is known of the definitions of these workflows that are not served any more.
+    fn forget(&self, before: &[Arc<Workflow>]) {
+        let of = |workflow: &Arc<Workflow>| Some((workflow.config.tenant.clone(), workflow.definition()?.fingerprint()));
+        let served: BTreeSet<_> = self.workflows.iter().filter_map(of).collect();
+        for (tenant, fingerprint) in before.iter().filter_map(of).filter(|of| !served.contains(of)) {
+            if let Some(known) = self.speculation.get(&tenant) {
+                known.forget_workflow(fingerprint);
+            }
+        }
     }
 
     /// The workflows, as operators see them.

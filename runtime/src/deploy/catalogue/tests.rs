@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use hyper::Method;
 use serde_json::json;
+use sledge_workflow::definition::Definition;
 
 use super::*;
 use crate::config::RedirectConfig;
@@ -15,6 +16,7 @@ use crate::invoke::by_hand;
 use crate::kv::{Embedded, KvLimits};
 use crate::outcome::Failure;
 use crate::schedule::Used;
+use crate::speculate::Of;
 
 fn catalogue() -> Catalogue {
     catalogue_at([])
@@ -637,4 +639,37 @@ fn paths_that_have_moved_belong_to_the_configuration() {
     assert!(catalogue.set_redirects(redirects(&[("/f", None), ("/g", None)])));
     let in_the_way = catalogue.in_the_way_of_the_server();
     assert_eq!(in_the_way.iter().map(|(config, _)| config.name.as_str()).collect::<Vec<_>>(), ["f"]);
+}
+
+#[test]
+fn what_executions_go_by_goes_with_the_versions_and_definitions_of_which_it_is() {
+    let mut catalogue = catalogue();
+    let workflow = |kind: &str| -> Defined {
+        let config = serde_json::from_value(json!({ "name": "w", "path": "w.json" })).unwrap();
+        let text = format!(r#"{{ "StartAt": "A", "States": {{ "A": {{ "Type": "{kind}" }} }} }}"#);
+        (config, Ok(Definition::parse(&text).unwrap()))
+    };
+    catalogue.set_workflows(vec![workflow("Succeed")]);
+    let fingerprint = catalogue.workflows()[0].definition().unwrap().fingerprint();
+    let known = Arc::clone(&catalogue.speculation["default"]);
+    let versions: Vec<u64> = ["f", "g"]
+        .into_iter()
+        .map(|name| {
+            catalogue.serve(plain(name), Origin::Config);
+            catalogue.function(name).version
+        })
+        .collect();
+    let key = known.key(&json!(1));
+    for version in &versions {
+        known.answered(Of { name: "f", version: *version }, key, &Ok(Arc::new(json!(2))), None);
+    }
+    let state = catalogue.workflows()[0].definition().unwrap().find("A").unwrap();
+    (0..3).for_each(|_| known.took(fingerprint, state, Duration::from_secs(1)));
+    let is_known = || known.remaining(fingerprint, state, Duration::ZERO).is_some();
+    let answers = || versions.iter().map(|version| known.answer(*version, &key).is_some()).collect::<Vec<_>>();
+    assert!(!catalogue.set_workflows(vec![workflow("Succeed")]) && is_known() && answers() == [true, true]);
+    catalogue.serve(plain("f"), Origin::Config);
+    assert_eq!((answers(), is_known()), (vec![false, true], true));
+    catalogue.set_workflows(vec![workflow("Fail")]);
+    assert_eq!((answers(), is_known()), (vec![false, true], false));
 }
