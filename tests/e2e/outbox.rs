@@ -20,7 +20,7 @@ use wit_component::StringEncoding;
 type Came = (String, Vec<u8>);
 
 /// A server that is asked, and answers with a status that can be changed.
-struct Asked {
+pub(crate) struct Asked {
     address: SocketAddr,
     status: Arc<AtomicU16>,
     /// What has come.
@@ -28,7 +28,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn start(status: u16) -> Asked {
+    pub(crate) fn start(status: u16) -> Asked {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
         let asked = Asked { address, status: Arc::new(AtomicU16::new(status)), came: Arc::default() };
@@ -44,7 +44,11 @@ impl Asked {
         asked
     }
 
-    fn came(&self) -> Vec<Came> {
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn came(&self) -> Vec<Came> {
         self.came.lock().expect("no test has failed").clone()
     }
 
@@ -58,7 +62,7 @@ impl Asked {
         came
     }
 
-    fn hosts(&self) -> Value {
+    pub(crate) fn hosts(&self) -> Value {
         json!({ "http_hosts": [self.address.to_string()], "effects": "outbox" })
     }
 }
