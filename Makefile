@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads sharing sharing-simulated polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads sharing sharing-simulated polybench fuzz stress simulate simulate-speculation pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -207,6 +207,10 @@ stress: setup ## real functions under random preemption at 20 us, replies compar
 simulate: setup ## the pool of workers in simulated time; SEEDS=100000 FROM=0, or REPLAY=FILE for a plan that failed
 	@$(if $(SEEDS),SEEDS=$(SEEDS)) $(if $(FROM),FROM=$(FROM)) $(if $(REPLAY),REPLAY="$(abspath $(REPLAY))") \
 		$(CARGO) test -p sledge-schedule --release --locked $(if $(JOBS),-j $(JOBS)) --test simulation -- --nocapture
+
+simulate-speculation: setup ## executions that go ahead of themselves, and their columns, by seeds; SEEDS=1000000 FROM=0
+	@SEEDS=$(or $(SEEDS),1000000) $(if $(FROM),FROM=$(FROM)) $(CARGO) test -p sledge --release --locked $(if $(JOBS),-j $(JOBS)) --lib -- --nocapture \
+		workflow::speculative::simulated::whatever txn::tests::pipeline::what_is_run_ahead_is
 
 pairs: setup ## the in-process request beside that of a commit, in alternated pairs; BASE=COMMIT
 	@test -n "$(BASE)" || { echo "make pairs BASE=COMMIT; COMMIT is what this checkout is compared with"; exit 1; }
