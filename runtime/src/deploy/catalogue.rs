@@ -629,7 +629,7 @@ impl Catalogue {
         // Relaxed: threads learn of it by what is published afterwards.
         function.retired.store(true, Ordering::Relaxed);
         function.neighbours.remove(function);
-        // The numbers of versions are those of all tenants.
+        // Another function that has a version with that number begins anew, too.
         self.speculation.values().for_each(|known| known.forget_function(function.version));
         if self.retired.len() >= self.retired_max {
             self.retired.retain(|(_, function)| function.strong_count() > 0);

@@ -27,7 +27,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 pub mod times;
-mod value;
+pub mod value;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,7 @@ pub use self::tables::{BYTES_MAX, Known};
 pub struct Of<'a> {
     /// The function's name.
     pub name: &'a str,
-    /// Its number among all versions of all functions that the server has had: so code and configuration are a part of it.
+    /// Its number among the versions of that function: so code and configuration are a part of it.
     pub version: u64,
 }
 
@@ -97,10 +97,12 @@ impl Speculation {
         speculation
     }
 
-    /// The key of a function's input. It takes no lock.
+    /// The key of an input of a function of that name. It takes no lock.
+    ///
+    /// The name is a part of it, since functions that are deployed count their versions each for itself: a version of another one may have the same number.
     #[must_use]
-    pub fn key(&self, input: &Value) -> Digest {
-        self.keys.value(input)
+    pub fn key(&self, function: &str, input: &Value) -> Digest {
+        self.keys.input(function, input)
     }
 
     /// The way that an execution will go at a state to which it has come by that path, if one is to be expected. `workflow` is the fingerprint of its definition, here and below.

@@ -13,7 +13,7 @@ use sledge_workflow::machine::Failure;
 use super::Of;
 use super::bounded::{Bounded, Weigh};
 use super::skips::{Caution, Grounds, Skip};
-use super::value::bytes_of;
+use super::value::{self, bytes_of};
 use crate::memo::key::Digest;
 
 /// Answers of one function.
@@ -95,6 +95,13 @@ fn answer_bytes(answer: &Answer) -> usize {
     }
 }
 
+fn is_same(one: &Answer, other: &Answer) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => value::is_same(one, other),
+        (one, other) => one == other,
+    }
+}
+
 impl Function {
     fn bytes(&self) -> usize {
         FUNCTION_BYTES + self.name.len() + self.answers.bytes()
@@ -105,7 +112,7 @@ impl Known {
     /// The answer of another run came.
     fn came(&mut self, answer: &Answer, grounds: Option<Arc<Grounds>>) {
         self.grounds = grounds;
-        if self.answer == *answer {
+        if is_same(&self.answer, answer) {
             self.wrong = 0;
             self.right = self.right.saturating_add(1);
             self.is_trusted |= self.right >= RIGHT_MIN;

@@ -1,6 +1,7 @@
 //! Inputs as keys of tables, and what values take up.
 //!
-//! A key is a keyed hash of 256 bits: no client can make two inputs that share one, and nothing of an input is kept. It covers the value, not its text: two objects with the same members in another order are one input.
+//! A key is a keyed hash of 256 bits: no client can make two inputs that share one, and nothing of an input is kept. It covers the value as it is written: two objects with the same members in another
+//! order are two inputs, since a function is given them in their order.
 
 use blake3::Hasher;
 use serde_json::Value;
@@ -22,10 +23,11 @@ impl Keys {
         Keys { secret }
     }
 
-    /// The key of a value.
-    pub(super) fn value(&self, value: &Value) -> Digest {
+    /// The key of an input of a function of that name.
+    pub(super) fn input(&self, function: &str, value: &Value) -> Digest {
         let mut hasher = Hasher::new_keyed(&self.secret);
         hasher.update(b"v");
+        put_text(&mut hasher, function);
         put(&mut hasher, value);
         *hasher.finalize().as_bytes()
     }
@@ -61,8 +63,6 @@ fn put(hasher: &mut Hasher, value: &Value) {
         Value::Object(members) => {
             hasher.update(b"{");
             put_count(hasher, members.len());
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_unstable_by_key(|(name, _)| *name);
             for (name, member) in members {
                 put_text(hasher, name);
                 put(hasher, member);
@@ -78,6 +78,20 @@ fn put_text(hasher: &mut Hasher, text: &str) {
 
 fn put_count(hasher: &mut Hasher, count: usize) {
     hasher.update(&(count as u64).to_le_bytes());
+}
+
+/// Whether two values are written the same: members of objects in the same order, too.
+pub fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let is_member = |((name, one), (other_name, other))| name == other_name && is_same(one, other);
+            one.len() == other.len() && one.iter().zip(other).all(is_member)
+        }
+        _ => one == other,
+    }
 }
 
 /// What a value takes up, about.
@@ -100,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_told_apart_and_the_order_of_members_does_not_count() {
+    fn values_are_told_apart_as_they_are_written() {
         let keys = Keys::new([7; 32]);
         let values = [
             json!(null),
@@ -122,12 +136,18 @@ mod tests {
             json!(["a", { "b": null }]),
             json!([{ "a": null }, "b"]),
         ];
-        let made: BTreeSet<Digest> = values.iter().map(|value| keys.value(value)).collect();
+        let made: BTreeSet<Digest> = values.iter().map(|value| keys.input("f", value)).collect();
         assert_eq!(made.len(), values.len());
+        for (index, value) in values.iter().enumerate() {
+            let same = values.iter().filter(|other| is_same(value, other)).count();
+            assert_eq!(same, 1, "{index}");
+        }
         let [one, other]: [Value; 2] =
-            [r#"{"a":1,"b":{"c":2,"d":3}}"#, r#"{"b":{"d":3,"c":2},"a":1}"#].map(|text| serde_json::from_str(text).unwrap());
-        assert_eq!(keys.value(&one), keys.value(&other));
-        assert_ne!(keys.value(&one), Keys::new([8; 32]).value(&one), "the secret counts");
-        assert_ne!(keys.body(b"n"), keys.value(&Value::Null));
+            [r#"{"a":1,"b":{"c":2,"d":3}}"#, r#"{"a":1,"b":{"d":3,"c":2}}"#].map(|text| serde_json::from_str(text).unwrap());
+        assert!(one == other && !is_same(&one, &other) && is_same(&one, &one.clone()));
+        assert_ne!(keys.input("f", &one), keys.input("f", &other), "a function sees them in their order");
+        assert_ne!(keys.input("f", &one), keys.input("g", &one));
+        assert_ne!(keys.input("f", &one), Keys::new([8; 32]).input("f", &one), "the secret counts");
+        assert_ne!(keys.body(b"n"), keys.input("", &Value::Null));
     }
 }

@@ -659,7 +659,7 @@ fn what_executions_go_by_goes_with_the_versions_and_definitions_of_which_it_is()
             catalogue.function(name).version
         })
         .collect();
-    let key = known.key(&json!(1));
+    let key = known.key("f", &json!(1));
     for version in &versions {
         known.answered(Of { name: "f", version: *version }, key, &Ok(Arc::new(json!(2))), None);
     }

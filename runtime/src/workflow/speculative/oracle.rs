@@ -127,7 +127,7 @@ impl<'a> Knowledge<'a> {
         let (name, version) = (asked.name, function.version);
         // It may have been deployed anew since the run.
         let grounds = grounds.filter(|(of, _)| *of == version).map(|(_, grounds)| grounds);
-        self.tables.answered(Of { name, version }, self.tables.key(&task.input), &answer.map(Into::into), grounds);
+        self.tables.answered(Of { name, version }, self.tables.key(name, &task.input), &answer.map(Into::into), grounds);
     }
 
     /// What says which reads wait, if any do.
@@ -147,7 +147,7 @@ impl<'a> Knowledge<'a> {
         if !self.skips() {
             return None;
         }
-        let skip = self.tables.skip(function.version, &self.tables.key(&task.input))?;
+        let skip = self.tables.skip(function.version, &self.tables.key(function.name(), &task.input))?;
         let is_there = |(name, version): &(Arc<str>, u64)| function.neighbours.find(name).is_ok_and(|of| of.version == *version);
         skip.grounds.callees.iter().all(is_there).then_some(skip)
     }
@@ -164,7 +164,9 @@ impl<'a> Knowledge<'a> {
 
     /// What an answer rests on that has stood for a run is not so any more.
     pub(super) fn skipped_wrongly(&self, task: &StartTask, version: u64) {
-        self.tables.skipped_wrongly(version, self.tables.key(&task.input));
+        if let Some(Ok(asked)) = Asked::of(task) {
+            self.tables.skipped_wrongly(version, self.tables.key(asked.name, &task.input));
+        }
     }
 
     /// Those are the ways that the execution has gone.
@@ -227,7 +229,8 @@ impl Oracle for Knowledge<'_> {
             return None;
         }
         self.goes_behind(task)?;
-        let answer = self.tables.answer(self.version(task)?, &self.tables.key(&task.input))?;
+        let function = Asked::of(task)?.ok()?.find(self.workflow).ok()?;
+        let answer = self.tables.answer(function.version, &self.tables.key(function.name(), &task.input))?;
         Some(answer.map(|output| (*output).clone()))
     }
 

@@ -31,6 +31,7 @@ use super::guides::Ahead;
 use super::hole;
 use super::next::Next;
 use crate::speculate::paths::{Path as WayPath, Trail};
+use crate::speculate::value;
 use crate::workflow::express::ended;
 
 /// Runs of an execution that are not committed.
@@ -221,7 +222,7 @@ impl<'d> Plan<'d> {
         }
         let is_as_told = match &run.told {
             Told::Nothing => None,
-            Told::Guess(guess) => Some(*guess == answer),
+            Told::Guess(guess) => Some(is_same_answer(guess, &answer)),
             Told::Hole | Told::Answer => Some(false),
         };
         run.phase = Phase::Ended(answer);
@@ -498,5 +499,12 @@ impl<'d> Plan<'d> {
 pub(super) fn is_same(one: &StartTask, other: &StartTask) -> bool {
     one.purpose == other.purpose
         && (Arc::ptr_eq(&one.resource, &other.resource) || one.resource == other.resource)
-        && (Arc::ptr_eq(&one.input, &other.input) || one.input == other.input)
+        && (Arc::ptr_eq(&one.input, &other.input) || value::is_same(&one.input, &other.input))
+}
+
+fn is_same_answer(one: &Answer, other: &Answer) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => value::is_same(one, other),
+        (one, other) => one == other,
+    }
 }
