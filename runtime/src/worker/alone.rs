@@ -72,7 +72,8 @@ impl Alone {
             self.next = None;
             return false;
         }
-        self.looks += 1;
+        // A guest that another worker has taken is never run here: as many turns as there are may look for it.
+        self.looks = self.looks.saturating_add(1);
         self.looks <= LOOKS_MAX
     }
 
