@@ -58,8 +58,9 @@ pub struct Benefits {
     edges: Bounded<Edge, Benefit>,
 }
 
+/// What one has.
 #[derive(Debug, Default)]
-struct Benefit {
+pub(super) struct Benefit {
     mean_ns: i64,
     samples: u8,
     /// Losses in a row.
@@ -77,6 +78,29 @@ impl Weigh for Benefit {
 impl Benefit {
     const fn is_off(&self) -> bool {
         self.mean_ns < 0 && self.samples >= SAMPLES_MIN
+    }
+
+    /// Whether it is speculated now: to be asked once for each start.
+    pub(super) fn verdict(&mut self) -> Verdict {
+        if !self.is_off() {
+            return Verdict::Speculate;
+        }
+        self.asked += 1;
+        if self.asked < PROBED {
+            return Verdict::Refrain;
+        }
+        self.asked = 0;
+        Verdict::Probe
+    }
+
+    /// A run that was started so was right, and has saved that time.
+    pub(super) fn adopted(&mut self, saved: Duration) {
+        self.count(nanoseconds(saved));
+    }
+
+    /// A run that was started so was wrong, and has wasted that time.
+    pub(super) fn lost(&mut self, wasted: Duration) {
+        self.count(-nanoseconds(wasted));
     }
 
     fn count(&mut self, outcome_ns: i64) {
@@ -103,23 +127,17 @@ impl Benefits {
 
     /// Whether an edge is speculated now.
     pub fn verdict(&mut self, edge: &Edge) -> Verdict {
-        let Some(benefit) = self.edges.get_mut(edge).filter(|benefit| benefit.is_off()) else { return Verdict::Speculate };
-        benefit.asked += 1;
-        if benefit.asked < PROBED {
-            return Verdict::Refrain;
-        }
-        benefit.asked = 0;
-        Verdict::Probe
+        self.edges.get_mut(edge).map_or(Verdict::Speculate, Benefit::verdict)
     }
 
     /// A run that was started so was right, and has saved that time.
     pub fn adopted(&mut self, edge: Edge, saved: Duration) {
-        self.edges.change(edge, Benefit::default, |benefit| benefit.count(nanoseconds(saved)));
+        self.edges.change(edge, Benefit::default, |benefit| benefit.adopted(saved));
     }
 
     /// A run that was started so was wrong, and has wasted that processor time.
     pub fn squashed(&mut self, edge: Edge, wasted: Duration) {
-        self.edges.change(edge, Benefit::default, |benefit| benefit.count(-nanoseconds(wasted)));
+        self.edges.change(edge, Benefit::default, |benefit| benefit.lost(wasted));
     }
 
     /// Drops what is known of a workflow.

@@ -150,11 +150,30 @@ impl Speculation {
         self.learn(|tables| tables.outputs.skipped_wrongly(version, input));
     }
 
-    /// The calls that a run of a version of a function will make, in their order, as far as these are to be expected.
+    /// The calls that a run of a version of a function will make, in their order, as far as these are to be expected and it pays to begin them with the run, where to begin one costs that time.
     #[must_use]
-    pub fn calls(&self, version: u64, input: &Bytes) -> Vec<Expected> {
+    pub fn calls(&self, version: u64, input: &Bytes, launch: Duration) -> Vec<Expected> {
         let key = self.keys.body(input);
-        self.tables().sequences.expected(version, input, &key)
+        self.tables().sequences.expected(version, input, &key, launch)
+    }
+
+    /// A call of that ordinal was begun with its caller's run, which is committed and has called just that: it has saved that time.
+    pub fn call_adopted(&self, version: u64, ordinal: usize, saved: Duration) {
+        // Relaxed, here and below: numbers that order nothing else.
+        self.runs.adopted.fetch_add(1, Ordering::Relaxed);
+        self.learn(|tables| tables.sequences.adopted(version, ordinal, saved));
+    }
+
+    /// The same of one that was not called, and has wasted that time.
+    pub fn call_dropped(&self, version: u64, ordinal: usize, wasted: Duration) {
+        self.runs.dropped.fetch_add(1, Ordering::Relaxed);
+        self.learn(|tables| tables.sequences.lost(version, ordinal, wasted));
+    }
+
+    /// The same of one that runs again, since it has not seen what it would have seen when it was called.
+    pub fn call_squashed(&self, version: u64, ordinal: usize, wasted: Duration) {
+        self.runs.squashed.fetch_add(1, Ordering::Relaxed);
+        self.learn(|tables| tables.sequences.lost(version, ordinal, wasted));
     }
 
     /// Learns the calls of a run that was committed, in their order.
@@ -171,7 +190,6 @@ impl Speculation {
 
     /// A run that was started ahead was right, and has saved that time.
     pub fn adopted(&self, edge: Edge, saved: Duration) {
-        // Relaxed, here and below: numbers that order nothing else.
         self.runs.adopted.fetch_add(1, Ordering::Relaxed);
         self.learn(|tables| tables.benefits.adopted(edge, saved));
     }

@@ -2,21 +2,26 @@
 //!
 //! No definition says what a function calls. So it is learned from committed runs: how often which function was called as the first, the second, and so on; and how the argument follows: it is the one
 //! with which the same input led to this call before, or the caller's own input, or always the same. Nothing is predicted with fewer than two samples.
+//!
+//! A call is to be expected only where it pays to begin it with its caller: where the caller takes longer to come to it than five launches, and what was begun so has saved more than it has cost.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
 
 use super::Of;
+use super::benefit::Benefit;
 use super::bounded::{Bounded, Weigh};
 use super::counts::{Counts, SAMPLES_MIN};
+use super::times::{Mean, worth};
 use crate::memo::key::Digest;
 
 /// Calls of one run that are told apart; later ones are not predicted.
-const CALLS_MAX: usize = 32;
+pub const CALLS_MAX: usize = 32;
 /// Bytes of an argument; one that is larger is not kept.
-const ARGUMENT_BYTES_MAX: usize = 16 << 10;
+pub const ARGUMENT_BYTES_MAX: usize = 16 << 10;
 /// Inputs of one caller that are known.
 const INPUTS_MAX: usize = 256;
 /// The part of all bytes that one caller's inputs may have.
@@ -29,8 +34,10 @@ const CALLERS_MAX: usize = 256;
 pub struct Made {
     /// The name of the function that was called.
     pub callee: Arc<str>,
-    /// With what.
-    pub argument: Bytes,
+    /// With what; none where that is not kept.
+    pub argument: Option<Bytes>,
+    /// How long the run took to come to it.
+    pub reached: Duration,
 }
 
 /// A call that is to be expected.
@@ -38,8 +45,10 @@ pub struct Made {
 pub struct Expected {
     /// Its place among the calls of the run, from 0.
     pub ordinal: usize,
-    /// What is called, and with what.
-    pub call: Made,
+    /// The name of the function that is called.
+    pub callee: Arc<str>,
+    /// With what.
+    pub argument: Bytes,
     /// How the argument is known.
     pub follows: Follows,
 }
@@ -83,6 +92,10 @@ struct Ordinal {
     constant: u32,
     /// How often in a row the callee was the same, and the argument the caller's input; likewise.
     equal: u32,
+    /// How long runs take to come to it.
+    reached: Mean,
+    /// What it has brought to begin it before.
+    benefit: Benefit,
 }
 
 /// A call; without its argument where that is too large.
@@ -103,7 +116,8 @@ struct Calls {
 impl Call {
     /// A copy: an argument may be a part of something larger.
     fn of(made: &Made) -> Call {
-        let argument = (made.argument.len() <= ARGUMENT_BYTES_MAX).then(|| Bytes::copy_from_slice(&made.argument));
+        let argument = made.argument.as_ref().filter(|argument| argument.len() <= ARGUMENT_BYTES_MAX);
+        let argument = argument.map(|argument| Bytes::copy_from_slice(argument));
         Call { callee: Arc::clone(&made.callee), argument }
     }
 
@@ -157,7 +171,7 @@ impl Ordinal {
 }
 
 impl Caller {
-    fn ran(&mut self, input: &[u8], key: Digest, calls: Vec<Call>) {
+    fn ran(&mut self, input: &[u8], key: Digest, calls: Vec<Call>, made: &[Made]) {
         if self.ordinals.len() < calls.len() {
             self.ordinals.resize_with(calls.len(), Ordinal::default);
         }
@@ -168,17 +182,21 @@ impl Caller {
                 None => ordinal.ended(),
             }
         }
+        self.ordinals.iter_mut().zip(made).for_each(|(ordinal, made)| ordinal.reached.count(made.reached));
         self.inputs.change(key, Calls::default, |known| {
             known.runs = if *known.made == *calls { known.runs.saturating_add(1) } else { 1 };
             known.made = calls.into();
         });
     }
 
-    fn expected(&self, input: &Bytes, known: Option<&Calls>) -> Vec<Expected> {
+    fn expected(&mut self, input: &Bytes, key: &Digest, launch: Duration) -> Vec<Expected> {
         let mut expected = Vec::new();
+        // So that it is used now.
+        let _ = self.inputs.get_mut(key);
+        let known = self.inputs.peek(key);
         // With enough runs of the same input, what they did counts; else what most runs did.
         let is_certain = known.is_some_and(|known| known.runs >= SAMPLES_MIN);
-        for (at, ordinal) in self.ordinals.iter().enumerate() {
+        for (at, ordinal) in self.ordinals.iter_mut().enumerate() {
             let known = known.and_then(|known| known.made.get(at));
             let callee = if is_certain {
                 known.map(|call| Arc::clone(&call.callee))
@@ -190,8 +208,11 @@ impl Caller {
             let Some(callee) = callee else { break };
             let of_input = known.filter(|known| known.callee == callee).and_then(|known| known.argument.clone());
             let follows = of_input.map(|argument| (argument, Follows::Input)).or_else(|| ordinal.argument(&callee, input));
-            if let Some((argument, follows)) = follows {
-                expected.push(Expected { ordinal: at, call: Made { callee, argument }, follows });
+            if let Some((argument, follows)) = follows
+                && ordinal.reached.known().is_some_and(|reached| worth(reached, launch))
+                && ordinal.benefit.verdict().is_started()
+            {
+                expected.push(Expected { ordinal: at, callee, argument, follows });
             }
         }
         expected
@@ -205,23 +226,40 @@ impl Sequences {
         Sequences { callers: Bounded::new(bytes_max, CALLERS_MAX), inputs_bytes_max: bytes_max / CALLER_PART }
     }
 
-    /// The calls that a run of a version of a function will make, in their order, as far as these are to be expected; `key` is that of the input.
-    pub fn expected(&mut self, version: u64, input: &Bytes, key: &Digest) -> Vec<Expected> {
-        let Some(caller) = self.callers.get_mut(&version) else { return Vec::new() };
-        // So that it is used now.
-        let _ = caller.inputs.get_mut(key);
-        caller.expected(input, caller.inputs.peek(key))
+    /// The calls that a run of a version of a function will make, in their order, as far as these are to be expected and it pays to begin them with it; `key` is that of the input, and to begin a
+    /// function costs so much time.
+    pub fn expected(&mut self, version: u64, input: &Bytes, key: &Digest, launch: Duration) -> Vec<Expected> {
+        self.callers.get_mut(&version).map_or_else(Vec::new, |caller| caller.expected(input, key, launch))
+    }
+
+    /// A call of that ordinal was begun before the run has come to it, and that was right: it has saved so much time.
+    pub fn adopted(&mut self, version: u64, ordinal: usize, saved: Duration) {
+        if let Some(benefit) = self.benefit(version, ordinal) {
+            benefit.adopted(saved);
+        }
+    }
+
+    /// The same where that was wrong, and has wasted so much time.
+    pub fn lost(&mut self, version: u64, ordinal: usize, wasted: Duration) {
+        if let Some(benefit) = self.benefit(version, ordinal) {
+            benefit.lost(wasted);
+        }
+    }
+
+    fn benefit(&mut self, version: u64, ordinal: usize) -> Option<&mut Benefit> {
+        Some(&mut self.callers.get_mut(&version)?.ordinals.get_mut(ordinal)?.benefit)
     }
 
     /// Learns the calls of a run that was committed, in their order.
     pub fn learn(&mut self, of: Of<'_>, input: &[u8], key: Digest, calls: &[Made]) {
-        let calls: Vec<Call> = calls.iter().take(CALLS_MAX).map(Call::of).collect();
+        let made = calls.get(..CALLS_MAX).unwrap_or(calls);
+        let calls: Vec<Call> = made.iter().map(Call::of).collect();
         let inputs_bytes_max = self.inputs_bytes_max;
         let new = || {
             let inputs = Bounded::new(inputs_bytes_max, INPUTS_MAX);
             Caller { name: of.name.into(), ordinals: Vec::new(), inputs, last: None }
         };
-        self.callers.change(of.version, new, |caller| caller.ran(input, key, calls));
+        self.callers.change(of.version, new, |caller| caller.ran(input, key, calls, made));
     }
 
     /// Drops what is known of a version of a function.
@@ -276,11 +314,16 @@ mod tests {
     use super::*;
 
     const F: Of<'_> = Of { name: "f", version: 7 };
+    const MS: Duration = Duration::from_millis(1);
 
     fn made(calls: &[(&str, &str)]) -> Vec<Made> {
         calls
             .iter()
-            .map(|(callee, argument)| Made { callee: (*callee).into(), argument: argument.as_bytes().to_vec().into() })
+            .map(|(callee, argument)| Made {
+                callee: (*callee).into(),
+                argument: Some(argument.as_bytes().to_vec().into()),
+                reached: MS,
+            })
             .collect()
     }
 
@@ -293,9 +336,9 @@ mod tests {
     }
 
     fn expected(sequences: &mut Sequences, input: &str) -> Vec<(usize, String, String, Follows)> {
-        let expected = sequences.expected(7, &input.as_bytes().to_vec().into(), &key(input));
-        let shown = |Expected { ordinal, call, follows }: Expected| {
-            (ordinal, call.callee.to_string(), String::from_utf8(call.argument.to_vec()).unwrap(), follows)
+        let expected = sequences.expected(7, &input.as_bytes().to_vec().into(), &key(input), Duration::ZERO);
+        let shown = |Expected { ordinal, callee, argument, follows }: Expected| {
+            (ordinal, callee.to_string(), String::from_utf8(argument.to_vec()).unwrap(), follows)
         };
         expected.into_iter().map(shown).collect()
     }
@@ -357,6 +400,27 @@ mod tests {
         // Most runs make no call.
         (0..60).for_each(|number| learn(&mut sequences, &format!("n{number}"), &[]));
         assert_eq!(expected(&mut sequences, "e"), []);
+    }
+
+    #[test]
+    fn a_call_is_begun_where_the_caller_takes_longer_to_come_to_it_than_five_launches_and_it_has_paid() {
+        let mut sequences = Sequences::new(1 << 20);
+        let mut calls = made(&[("f", "1"), ("g", "2"), ("h", "3")]);
+        calls.iter_mut().zip([0, 5, 6]).for_each(|(call, ms)| call.reached = ms * MS);
+        (0..2).for_each(|_| sequences.learn(F, b"x", key("x"), &calls));
+        let expected = |sequences: &mut Sequences, launch| {
+            let expected = sequences.expected(7, &Bytes::from_static(b"x"), &key("x"), launch);
+            expected.into_iter().map(|expected| expected.ordinal).collect::<Vec<_>>()
+        };
+        assert_eq!(expected(&mut sequences, MS), [2]);
+        assert_eq!(expected(&mut sequences, MS / 2), [1, 2]);
+        (0..4).for_each(|_| sequences.lost(7, 1, MS));
+        assert_eq!(expected(&mut sequences, MS / 2), [2], "it has cost more than it has saved");
+        (0..4).for_each(|_| sequences.adopted(7, 1, 10 * MS));
+        assert_eq!(expected(&mut sequences, MS / 2), [1, 2]);
+        sequences.lost(7, 9, MS);
+        sequences.adopted(8, 1, MS);
+        assert_eq!(expected(&mut sequences, MS / 2), [1, 2], "what is not known is nothing");
     }
 
     #[test]

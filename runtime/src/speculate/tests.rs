@@ -109,6 +109,11 @@ fn what_is_predicted_does_not_depend_on_the_order_of_executions_nor_on_other_wor
     }
 }
 
+/// A call with that argument.
+fn made(argument: &Bytes) -> Made {
+    Made { callee: "g".into(), argument: Some(argument.clone()), reached: Duration::from_millis(1) }
+}
+
 /// Whatever is learned in whatever order: nothing is predicted after fewer than two samples.
 #[test]
 fn no_way_call_or_time_is_predicted_from_fewer_than_two_samples() {
@@ -119,7 +124,7 @@ fn no_way_call_or_time_is_predicted_from_fewer_than_two_samples() {
             let at = random.usize(..4);
             let (number, version) = (at as u32, at as u64);
             let input = Bytes::copy_from_slice(&[random.u8(..2)]);
-            let made = Made { callee: "g".into(), argument: input.clone() };
+            let made = made(&input);
             match random.u8(..3) {
                 0 => {
                     let mut trail = Trail::default();
@@ -139,7 +144,7 @@ fn no_way_call_or_time_is_predicted_from_fewer_than_two_samples() {
             for (at, [ways, calls, times]) in samples.iter().enumerate() {
                 let (number, version) = (at as u32, at as u64);
                 assert!(*ways >= 2 || speculation.way(1, state(number), Path::default()).is_none(), "seed {seed}");
-                assert!(*calls >= 2 || speculation.calls(version, &input).is_empty(), "seed {seed}");
+                assert!(*calls >= 2 || speculation.calls(version, &input, Duration::ZERO).is_empty(), "seed {seed}");
                 assert!(*times >= 2 || speculation.remaining(1, state(number), Duration::ZERO).is_none(), "seed {seed}");
             }
         }
@@ -165,7 +170,7 @@ fn tables_that_are_filled_stay_within_their_bound_and_all_of_it_is_forgotten() {
                 speculation.answered(of, speculation.key("f", &json!(round)), &answer, None);
             }
             2 => {
-                let calls: Vec<_> = (0..random.u8(..9)).map(|_| Made { callee: "g".into(), argument: input.clone() }).collect();
+                let calls: Vec<_> = (0..random.u8(..9)).map(|_| made(&input)).collect();
                 speculation.called(of, &input, &calls);
             }
             3 => speculation.squashed(Edge { workflow, from: state(number), to: state(1) }, Duration::from_millis(1)),

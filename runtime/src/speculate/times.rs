@@ -28,8 +28,9 @@ pub struct Times {
     commits: Mean,
 }
 
+/// The mean of recent times.
 #[derive(Debug, Default)]
-struct Mean {
+pub(super) struct Mean {
     time: Duration,
     samples: u32,
 }
@@ -41,7 +42,13 @@ impl Weigh for Mean {
 }
 
 impl Mean {
-    fn count(&mut self, took: Duration) {
+    /// It; none where there were too few times.
+    pub(super) fn known(&self) -> Option<Duration> {
+        Some(self.time).filter(|_| self.samples >= SAMPLES_MIN)
+    }
+
+    /// One more.
+    pub(super) fn count(&mut self, took: Duration) {
         self.samples = self.samples.saturating_add(1);
         let part = self.samples.min(PART);
         // First the mean of all, then that of the recent ones.
@@ -68,7 +75,7 @@ impl Times {
     /// How long a commit is expected to take; none where there were fewer than two.
     #[must_use]
     pub fn commit(&self) -> Option<Duration> {
-        Some(self.commits.time).filter(|_| self.commits.samples >= SAMPLES_MIN)
+        self.commits.known()
     }
 
     /// A run of a state's function took that long, from its start to its answer.
@@ -79,8 +86,7 @@ impl Times {
     /// How long a run of it is expected to take that has taken so long already; none where there were fewer than two. One that takes longer than the mean is expected to end at once.
     #[must_use]
     pub fn remaining(&self, workflow: u64, state: StateIndex, so_far: Duration) -> Option<Duration> {
-        let mean = self.states.peek(&(workflow, state)).filter(|mean| mean.samples >= SAMPLES_MIN)?;
-        Some(mean.time.saturating_sub(so_far))
+        Some(self.states.peek(&(workflow, state))?.known()?.saturating_sub(so_far))
     }
 
     /// Drops what is known of a workflow.
