@@ -3,12 +3,14 @@
 //! Most requests run at once on the thread that has read them: the worker returns with the reply ([`ReplyTo::Taker`]). There is a channel where something is
 //! waited for.
 
-use std::mem;
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
+use std::{fmt, mem};
 
+use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
@@ -43,8 +45,19 @@ enum State {
         /// None where a worker has the invocation, which keeps its deadline.
         deadline: Option<Instant>,
     },
+    /// It comes of something else.
+    Later(Later),
     /// It was taken, or will never come.
     Over,
+}
+
+/// What a reply comes of. It is never locked: only what owns it polls it, and an answer may be shared between threads.
+struct Later(Mutex<BoxFuture<'static, Result<Reply, Failure>>>);
+
+impl fmt::Debug for Later {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Later")
+    }
 }
 
 /// Both sides of a reply that has to come before `deadline`.
@@ -65,6 +78,11 @@ impl Answer {
     #[must_use]
     pub const fn lost() -> Answer {
         Answer(State::Over)
+    }
+
+    /// One that comes of that. It keeps the deadline.
+    pub fn later(reply: impl Future<Output = Result<Reply, Failure>> + Send + 'static) -> Answer {
+        Answer(State::Later(Later(Mutex::new(Box::pin(reply)))))
     }
 
     /// The reply, if all of it is there.
@@ -95,6 +113,9 @@ impl Answer {
     /// # Errors
     /// As for `reply`.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Reply, Failure>> {
+        if let State::Later(Later(reply)) = &mut self.0 {
+            return reply.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut().poll(context);
+        }
         let State::Coming { receiver, deadline } = &mut self.0 else {
             let State::There(reply) = mem::replace(&mut self.0, State::Over) else { return Poll::Ready(Err(Failure::Internal)) };
             return Poll::Ready(Ok(reply));
@@ -123,6 +144,7 @@ impl Answer {
                 before(|| deadline, receiver).await.ok_or(Failure::Deadline)?
             }
             State::Coming { receiver, deadline: None } => receiver.await,
+            State::Later(Later(reply)) => return reply.into_inner().unwrap_or_else(PoisonError::into_inner).await,
             State::Over => return Err(Failure::Internal),
         };
         // A worker that gives no answer has panicked.
@@ -219,6 +241,19 @@ mod tests {
         let mut to = ReplyTo::Taker;
         drop(to.make_way(deadline));
         assert!(to.is_closed(), "what waited for it has gone");
+    }
+
+    #[test]
+    fn one_that_comes_of_something_else_comes_when_that_does() {
+        let (to, mut answer) = channel(Instant::now());
+        answer.leave_deadline_to_worker();
+        let mut later = Answer::later(async move {
+            let Reply { result, .. } = answer.reply().await?;
+            Ok(Reply { result: result.map(|_| Content::Whole(Bytes::from_static(b"another"))), ..reply("") })
+        });
+        assert_eq!((later.deadline(), look(&mut later)), (None, Poll::Pending));
+        assert!(later.take_whole().is_none() && to.send(reply("one")).is_none());
+        assert_eq!(look(&mut later), Poll::Ready(Ok("another".to_owned())));
     }
 
     #[test]
