@@ -237,6 +237,18 @@ fn speculation_of_what_does_not_speculate_is_refused() {
         let good = check("speculation.json", &with(more));
         assert_eq!(good.code(), 0, "{level}: {}", good.stderr);
     }
+    let calls = |more: Value| {
+        let function = crate::entry_with("a", "echo.wat", &more);
+        json!({ "kv": "memory", "functions": [function] }).to_string()
+    };
+    let good = check("speculation.json", &calls(json!({ "isolation": "serializable", "speculation": "calls" })));
+    assert_eq!(good.code(), 0, "{}", good.stderr);
+    for (more, words) in [
+        (json!({ "speculation": "calls" }), ["functions[0].speculation: ", "set `isolation = \"serializable\"`"]),
+        (json!({ "speculation": "paths" }), ["functions[0].speculation: unknown variant `paths`", "`off`"]),
+    ] {
+        assert_refused("speculation.json", &calls(more), &words);
+    }
     for (more, words) in [
         (json!({ "speculation": "all" }), ["workflows[0].speculation: unknown variant `all`", "`off`, `paths`"]),
         (

@@ -18,7 +18,7 @@ use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
     EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, Isolation, KV_BYTES_MIN, KV_MERGE_US_MAX,
     MicrotaskClasses, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, SCHEDULES_MAX,
-    WORKFLOWS_MAX, asynchronous, compression, cors, folder, isolation, memo, redirect, schedule, workflow,
+    WORKFLOWS_MAX, asynchronous, compression, cors, folder, isolation, memo, redirect, schedule, speculation, workflow,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::kv::is_redis;
@@ -417,6 +417,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
         compression::check(&key("compression"), compression, problems);
     }
     isolation::check(at, function, problems);
+    speculation::check_function(at, function, problems);
     memo::check(at, function, problems);
     if let Some(asynchronous) = &function.asynchronous {
         asynchronous::check(&key("asynchronous"), &function.name, asynchronous, problems);

@@ -60,7 +60,7 @@ pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
 pub use schedule::{SCHEDULES_MAX, ScheduleConfig};
 pub use settings::{SettingChange, differences, merged, settings};
-pub use speculation::SpeculationLevel;
+pub use speculation::{CallSpeculation, SpeculationLevel};
 pub use workflow::{WORKFLOWS_MAX, WorkflowConfig, WorkflowKind};
 pub use workflow_limits::WorkflowLimits;
 
@@ -370,9 +370,12 @@ pub struct FunctionConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2_592_000))]
     pub outbox_age_max_s: Option<u64>,
-    /// Whether it may start, in a workflow with `speculation`, before everything before it is committed. It matters with `isolation = "serializable"`; other functions never do.
+    /// Whether it may start, in a workflow or by a function with `speculation`, before everything before it is committed. It matters with `isolation = "serializable"`; other functions never do.
     #[serde(default = "speculative_default")]
     pub speculative: bool,
+    /// Whether what it calls begins with it, before it has called it, by what earlier runs have called. Needs `isolation = "serializable"`, of the functions that it calls, too.
+    #[serde(default, skip_serializing_if = "CallSpeculation::is_off")]
+    pub speculation: CallSpeculation,
     /// Whether a request that equals an earlier one is answered from a table, without a run.
     #[serde(default)]
     pub memo: Memo,
@@ -696,6 +699,7 @@ impl FunctionConfig {
             effects: OutsideEffects::default(),
             outbox_age_max_s: None,
             speculative: speculative_default(),
+            speculation: CallSpeculation::default(),
             memo: Memo::default(),
             pure: false,
             memo_bytes_max: memo::bytes_max_default(),

@@ -1,11 +1,13 @@
-//! Whether functions of a workflow are started before those before them have ended.
+//! Whether functions of a workflow are started before those before them have ended, and those that a function calls before it has called them.
 
 use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::FunctionConfig;
 use super::check::Problems;
+use super::isolation::{Isolation, OutsideEffects};
 use super::workflow::{WorkflowConfig, WorkflowKind};
 
 /// What executions speculate on. Each has what those before it have.
@@ -29,6 +31,24 @@ impl SpeculationLevel {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
     pub(super) const fn is_off(&self) -> bool {
         matches!(self, SpeculationLevel::Off)
+    }
+}
+
+/// What a function speculates on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallSpeculation {
+    /// Nothing: a function that it calls starts when it calls it.
+    #[default]
+    Off,
+    /// What it calls, and with what, by what earlier runs did: functions that are expected to be called start with it.
+    Calls,
+}
+
+impl CallSpeculation {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    pub(super) const fn is_off(&self) -> bool {
+        matches!(self, CallSpeculation::Off)
     }
 }
 
@@ -61,6 +81,21 @@ pub(super) fn check(at: &str, workflow: &WorkflowConfig, problems: &mut Problems
     for (index, state) in speculation_excluded.iter().enumerate().filter(|(_, state)| !seen.insert(state.as_str())) {
         problems.push(format!("{at}.speculation_excluded[{index}]"), format!("`{}` is listed twice", state.escape_default()));
     }
+}
+
+/// Checks the setting of a function; `at` is its key.
+pub(super) fn check_function(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
+    let FunctionConfig { speculation: CallSpeculation::Calls, isolation, effects, .. } = function else { return };
+    let why = match (isolation, effects) {
+        (Isolation::None, _) => {
+            "what it calls ahead could not be taken back: set `isolation = \"serializable\"`, or leave `speculation` out"
+        }
+        (_, OutsideEffects::Split) => {
+            "what it calls ahead could not be taken back with `effects = \"split\"`: leave that out, or `speculation`"
+        }
+        (Isolation::Serializable, _) => return,
+    };
+    problems.push(format!("{at}.speculation"), why);
 }
 
 impl WorkflowConfig {
@@ -124,6 +159,30 @@ mod tests {
         }
         let twice = json!({ "speculation_excluded": ["A", "B", "A"] });
         assert_eq!(problems(twice), ["workflows[0].speculation_excluded[2]: `A` is listed twice"]);
+    }
+
+    #[test]
+    fn a_function_whose_calls_could_not_be_taken_back_is_refused() {
+        let problems = |more: Value| {
+            let mut function = json!({ "name": "f", "path": "f.wasm", "speculation": "calls" });
+            more.as_object().unwrap().iter().for_each(|(key, value)| function[key] = value.clone());
+            let config: Config = serde_json::from_value(json!({ "kv": "memory", "functions": [function] })).unwrap();
+            match config::check(&config, None) {
+                Ok(()) => String::new(),
+                Err(ConfigError::Problems(list)) => list.iter().map(ToString::to_string).collect(),
+                Err(other) => other.to_string(),
+            }
+        };
+        assert_eq!(problems(json!({ "isolation": "serializable" })), "");
+        assert_eq!(problems(json!({ "isolation": "serializable", "effects": "outbox" })), "");
+        assert_eq!(problems(json!({ "speculation": "off" })), "");
+        let plain = problems(json!({}));
+        assert!(
+            plain.starts_with("functions[0].speculation: ") && plain.contains("set `isolation = \"serializable\"`"),
+            "{plain}"
+        );
+        let split = problems(json!({ "isolation": "serializable", "effects": "split" }));
+        assert!(split.starts_with("functions[0].speculation: ") && split.contains("leave that out"), "{split}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub const BUILT_FOLDER: &str = ".sledge";
 const LOCAL: &str = "local";
 
 /// Settings that an application decides for its functions, or does not have.
-const DECIDED: [&str; 22] = [
+const DECIDED: [&str; 23] = [
     "name",
     "path",
     "build",
@@ -47,6 +47,7 @@ const DECIDED: [&str; 22] = [
     "effects",
     "outbox_age_max_s",
     "speculative",
+    "speculation",
     "memo",
     "pure",
     "memo_bytes_max",
