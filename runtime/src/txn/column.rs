@@ -298,7 +298,9 @@ impl Column {
         if let Some(stale) = part.stale() {
             return Ok(Err(stale.clone()));
         }
-        if mutants::is(Mutant::AbsorbUnchecked) {
+        let is_unchecked =
+            [Mutant::AbsorbUnchecked, Mutant::AdoptedReadLost, Mutant::AdoptedUnchecked].into_iter().any(mutants::is);
+        if is_unchecked {
             return self.make(&Commit::new(Vec::new(), part.commit(true).changes)).map(|_| Ok(()));
         }
         if let Some((key, _)) = part.reads.iter().find(|(key, entry)| self.seen_version(key) != version(entry.as_ref())) {
@@ -313,6 +315,11 @@ impl Column {
     /// What it has read under a key from below, if it has read that.
     pub(super) fn read(&self, key: &BucketKey) -> Option<&Option<Entry>> {
         self.reads.get(key)
+    }
+
+    /// All that it has read from below.
+    pub(super) fn reads(&self) -> impl Iterator<Item = (&BucketKey, &Option<Entry>)> {
+        self.reads.iter()
     }
 
     /// What it has written under a key, if it has.

@@ -15,13 +15,14 @@
 //! * What fails is not committed. It may have failed since it has read what never was there at the same time: so its reads are validated before the failure is believed.
 //! * Commits have an id, so that a commit whose answer was lost is asked for again and not made twice.
 //!
-//! `column` is what an operation does, without a store; `pipeline` the transactions of an execution that run ahead of each other; `held` what such a run would have seen outside; `contention` has transactions take turns where they conflict again and again.
+//! `column` is what an operation does, without a store; `beside` callees that were begun before they are called; `pipeline` the transactions of an execution that run ahead of each other; `held` what such a run would have seen outside; `contention` has transactions take turns where they conflict again and again.
 
+mod beside;
 pub mod column;
 pub mod contention;
 mod few;
 pub mod held;
-mod mutants;
+pub(crate) mod mutants;
 pub mod pipeline;
 mod place;
 #[cfg(test)]
@@ -193,7 +194,7 @@ impl Transaction {
             return Ok(Some(entry));
         }
         let below = match &self.place {
-            Place::Alone => of_store,
+            Place::Alone | Place::Beside(_) => of_store,
             Place::Part(above) => above.resolve(key, of_store)?,
             Place::Ahead(seat, _) => match seat.resolve(key, of_store.as_ref()) {
                 Some((sees, bytes)) => {
@@ -279,7 +280,8 @@ impl Transaction {
     pub fn contended<'k>(&self, keys: impl Iterator<Item = &'k BucketKey>) -> Vec<Contended> {
         let contended = |key: &BucketKey| {
             let lock = self.isolation.contention.lock(key)?;
-            if let Place::Ahead(..) = self.outermost().place {
+            // What is ahead would hold a lock for as long as what comes before it takes.
+            if let Place::Ahead(..) | Place::Beside(_) = self.outermost().place {
                 return None;
             }
             let is_held = lock_held(self.outermost()).iter().any(|(held, _)| held == key);
@@ -340,6 +342,11 @@ impl Transaction {
             Place::Ahead(seat, _) => {
                 // Its group's commit decides.
                 seat.end(ended_well, self.take_calls());
+                return Settled::Done;
+            }
+            Place::Beside(beside) => {
+                // Its caller decides.
+                beside.end(ended_well, self.take_calls());
                 return Settled::Done;
             }
         }

@@ -3,7 +3,7 @@
 
 /// A mistake that could have been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mutant {
+pub(crate) enum Mutant {
     /// A key that a transaction also writes is not expected to be as it was read.
     LostRead,
     /// To add to a number is to read it.
@@ -46,15 +46,23 @@ pub(super) enum Mutant {
     RecallIsBlind,
     /// What was recalled goes on when a predecessor writes what it has read.
     RecallIsKept,
+    /// What a callee that was begun ahead has read is not read by its caller.
+    AdoptedReadLost,
+    /// Where both have written a key, the caller's write stays.
+    AdoptedUnder,
+    /// It is adopted whatever its caller has written meanwhile.
+    AdoptedUnchecked,
+    /// What it would have logged is logged before it is adopted.
+    LoggedAhead,
 }
 
 #[cfg(not(test))]
-pub(super) const fn is(_: Mutant) -> bool {
+pub(crate) const fn is(_: Mutant) -> bool {
     false
 }
 
 #[cfg(test)]
-pub(super) fn is(mutant: Mutant) -> bool {
+pub(crate) fn is(mutant: Mutant) -> bool {
     ON.get() == Some(mutant)
 }
 

@@ -1,4 +1,4 @@
-//! Where a transaction stands: alone, as a part of its caller's, or in a pipeline. It says where its column is.
+//! Where a transaction stands: alone, as a part of its caller's, beside that, or in a pipeline. It says where its column is.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,8 +6,10 @@ use std::sync::atomic::Ordering;
 use futures_util::FutureExt as _;
 use futures_util::future::{self, BoxFuture};
 
+use super::beside::Beside;
 use super::column::Column;
 use super::held::Held;
+use super::mutants::{self, Mutant};
 use super::pipeline::Seat;
 use super::{Isolation, Transaction};
 use crate::kv::BucketKey;
@@ -21,14 +23,17 @@ pub(super) enum Place {
     Part(Arc<Transaction>),
     /// Its predecessors: its column is in a pipeline, and the transaction's own one is used when that takes part no more. What is seen outside waits.
     Ahead(Seat, Arc<Held>),
+    /// The store, until the caller has [adopted](Transaction::adopt) it.
+    Beside(Box<Beside>),
 }
 
 impl Transaction {
-    /// That of an invocation that was given this one: it itself, where it is a column of a pipeline that was opened for that invocation, and otherwise a part of it.
+    /// That of an invocation that was given this one: it itself, where it was opened for that invocation, which runs ahead, and otherwise a part of it.
     #[must_use]
     pub fn of_call(given: &Arc<Transaction>) -> Arc<Transaction> {
         match &given.place {
             Place::Ahead(seat, _) if seat.take() => Arc::clone(given),
+            Place::Beside(beside) if beside.take() => Arc::clone(given),
             _ => Transaction::join(given),
         }
     }
@@ -40,7 +45,11 @@ impl Transaction {
     /// Where waits what its run, or one that it has called, would have seen outside; none where that need not wait.
     #[must_use]
     pub fn held(&self) -> Option<&Arc<Held>> {
-        if let Place::Ahead(_, held) = &self.outermost().place { Some(held) } else { None }
+        match &self.outermost().place {
+            Place::Ahead(_, held) => Some(held),
+            Place::Beside(beside) => Some(&beside.held).filter(|_| !mutants::is(Mutant::LoggedAhead)),
+            Place::Alone | Place::Part(_) => None,
+        }
     }
 
     /// The waits that reads of these keys begin with, where a function before this one is expected to write them.
