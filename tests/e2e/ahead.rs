@@ -83,10 +83,10 @@ fn run(client: &Client, workflow: &str, lines: &[String]) -> Vec<String> {
 }
 
 /// Keys and what they hold, as the functions see them.
-type Store = BTreeMap<String, i64>;
+pub(crate) type Store = BTreeMap<String, i64>;
 
 /// What a line does, and answers: whether a value was written by the transaction itself does not count.
-fn model(store: &mut Store, line: &str) -> String {
+pub(crate) fn model(store: &mut Store, line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let missing = || "error 44".to_owned();
     match words[..] {
@@ -123,7 +123,7 @@ fn in_order(store: &mut Store, lines: &[String]) -> Vec<String> {
     replies
 }
 
-fn some_lines(random: &mut Random) -> String {
+pub(crate) fn some_lines(random: &mut Random) -> String {
     let key = |random: &mut Random| format!("k{}", random.below(4));
     let line = |random: &mut Random| match random.below(8) {
         0..3 => format!("get {}", key(random)),

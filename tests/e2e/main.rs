@@ -4,6 +4,7 @@
 
 mod admission;
 mod ahead;
+mod ahead_calls;
 mod ahead_over_kills;
 mod alone;
 mod applications;

@@ -15,7 +15,7 @@ use sledge_sandbox::Budget;
 
 use super::canary::{self, Canary, Progress};
 use super::quarantine::{Quarantine, Quarantined, Unusable};
-use crate::config::{self, FUNCTIONS_MAX, FunctionConfig, OutsideEffects};
+use crate::config::{self, CallSpeculation, FUNCTIONS_MAX, FunctionConfig, OutsideEffects};
 use crate::grpc::Offer;
 use crate::health::{Health, Subject};
 use crate::host::Strings;
@@ -466,6 +466,8 @@ impl Catalogue {
         let (tenant, number) = self.numbers(&config.tenant, &config.name);
         let neighbours = self.neighbours.entry(config.tenant.clone()).or_default();
         let executions = self.executions.as_ref().filter(|_| config.effects == OutsideEffects::Outbox);
+        let is_ahead = config.speculation == CallSpeculation::Calls;
+        let speculation = is_ahead.then(|| tables_of(&mut self.speculation, &config.tenant, &self.budget));
         let home = Home {
             outbox: executions.map(|executions| executions.outbox(&config.tenant)),
             tenant,
@@ -477,6 +479,7 @@ impl Catalogue {
             budget: Some(Arc::clone(&self.budget)),
             kv: self.kv.as_ref().map(|kv| kv.space(&config.tenant)),
             contention: Arc::clone(self.contention.entry(config.tenant.clone()).or_default()),
+            speculation,
             roots: Some(Arc::clone(&self.roots)),
             health: self.health.clone(),
             before: self.entries.get(&config.name).map_or_else(Before::default, |entry| entry.kept_by(&config, &loaded)),
@@ -741,11 +744,8 @@ impl Catalogue {
 
     /// What workflows of a tenant reach.
     fn reach(&mut self, tenant: &str) -> Reach {
-        let budget = Arc::clone(&self.budget);
-        let speculation =
-            self.speculation.entry(tenant.to_owned()).or_insert_with(|| Speculation::new(memo::key::secret(), Some(budget)));
         let reach = Reach {
-            speculation: Arc::clone(speculation),
+            speculation: tables_of(&mut self.speculation, tenant, &self.budget),
             functions: Arc::clone(self.neighbours.entry(tenant.to_owned()).or_default()),
             workflows: Arc::clone(self.reachable_workflows.entry(tenant.to_owned()).or_default()),
             kv: self.kv.as_ref().map(|kv| kv.space(tenant)),
@@ -759,7 +759,7 @@ impl Catalogue {
         reach
     }
 
-    /// Runs that workflows began ahead, by tenant and by what became of them; of tenants with such runs.
+    /// Runs that were begun ahead, by tenant and by what became of them; of tenants with such runs.
     #[must_use]
     pub fn ahead(&self) -> Vec<([String; 2], u64)> {
         let used = self
@@ -940,6 +940,12 @@ fn phases_of(function: &Function) -> &[Phase] {
 fn places(config: &FunctionConfig) -> impl Iterator<Item = (Option<SocketAddr>, String)> + use<> {
     let site = config.site();
     config.routes().into_iter().map(move |route| (site, route))
+}
+
+/// What is predicted by in a tenant.
+fn tables_of(all: &mut HashMap<String, Arc<Speculation>>, tenant: &str, budget: &Arc<Budget>) -> Arc<Speculation> {
+    let new = || Speculation::new(memo::key::secret(), Some(Arc::clone(budget)));
+    Arc::clone(all.entry(tenant.to_owned()).or_insert_with(new))
 }
 
 fn not_yours(name: &str, origin: Origin) -> CatalogueError {

@@ -14,7 +14,7 @@ use super::caller::CYCLES_MAX;
 use super::kept::Own;
 use super::loaded::{Labels, Loaded};
 use super::program::Program;
-use crate::config::{AsynchronousConfig, Concurrency, Instance, Isolation, OutsideEffects};
+use crate::config::{AsynchronousConfig, CallSpeculation, Concurrency, Instance, Isolation, OutsideEffects};
 use crate::health::Health;
 use crate::host::{FunctionLog, Process};
 use crate::kv::Space;
@@ -23,6 +23,7 @@ use crate::memo::callees::Version;
 use crate::memo::{self, Memo};
 use crate::outcome::Failure;
 use crate::schedule::{FunctionId, InFlight, TenantId};
+use crate::speculate::Speculation;
 use crate::txn::{self, Outside, contention::Contention};
 use crate::upstream::Roots;
 
@@ -101,6 +102,8 @@ pub struct Home {
     pub kv: Option<Space>,
     /// The keys over which its tenant's transactions conflict.
     pub contention: Arc<Contention>,
+    /// What executions of its tenant go by that go ahead of themselves, if there is something of that.
+    pub speculation: Option<Arc<Speculation>>,
     /// Where its transactions leave requests to other servers, if there is something that sends them.
     pub outbox: Option<Outbox>,
     /// The roots to be believed about servers that it asks; none for the system's.
@@ -138,6 +141,7 @@ impl Home {
             budget: None,
             kv: None,
             contention: Arc::default(),
+            speculation: None,
             outbox: None,
             roots: None,
             health: None,
@@ -184,6 +188,8 @@ pub struct Function {
     pub speculative: bool,
     /// What its runs did, and the answers that are given again, where the configuration asks for that.
     pub memo: Option<Arc<Memo>>,
+    /// By what it is predicted what its runs call, where that is begun with them.
+    pub ahead: Option<Arc<Speculation>>,
     /// The functions that it may call.
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
@@ -219,14 +225,16 @@ impl Function {
     #[must_use]
     pub fn new(loaded: Loaded, home: Home) -> Function {
         let Loaded { template, program, mut process, labels, content_type, streams_body, deadline, cpu_max, .. } = loaded;
-        let Home { tenant, number, version, digest, workers, neighbours, budget, kv, contention, outbox, roots, health, before } =
-            home;
+        let Home { tenant, number, version, digest, workers, neighbours, budget, kv, contention, outbox, .. } = home;
+        let Home { speculation, roots, health, before, .. } = home;
         let outside = match loaded.effects {
             OutsideEffects::Refuse => Outside::Refused,
             OutsideEffects::Split => Outside::Split,
             OutsideEffects::Outbox => outbox.map_or(Outside::Refused, Outside::Outbox),
         };
         let isolation = (loaded.isolation == Isolation::Serializable).then_some(txn::Isolation { contention, outside });
+        let goes_ahead = isolation.as_ref().is_some_and(|isolation| !matches!(isolation.outside, Outside::Split));
+        let ahead = speculation.filter(|_| goes_ahead && loaded.speculation == CallSpeculation::Calls);
         if let (Some(upstream), Some(roots)) = (&mut process.upstream, &roots) {
             *upstream = Arc::new(upstream.with_roots(roots));
         }
@@ -257,6 +265,7 @@ impl Function {
             isolation,
             outbox_age_max: loaded.outbox_age_max,
             speculative: loaded.speculative,
+            ahead,
             neighbours,
             number,
             version,
@@ -266,6 +275,13 @@ impl Function {
             log: before.log.unwrap_or_else(|| Arc::new(FunctionLog::new(loaded.log_lines_per_s_max))),
             retired: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a run of it can begin before it is known that it is wanted, and be dropped as if it had never been.
+    #[must_use]
+    pub fn can_be_dropped(&self) -> bool {
+        let is_held = self.isolation.as_ref().is_some_and(|isolation| !matches!(isolation.outside, Outside::Split));
+        is_held && self.speculative && self.instance == Instance::Call && !self.streams_body
     }
 
     /// Whether its transactions leave requests to other servers behind.

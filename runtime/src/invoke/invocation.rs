@@ -11,6 +11,7 @@ use std::{fmt, mem};
 use bytes::Bytes;
 
 use super::Admission;
+use super::ahead::account::Account;
 use super::caller::{Caller, DEPTH_MAX};
 use super::function::Function;
 use crate::host::{Body, RequestHead};
@@ -51,6 +52,8 @@ pub struct Invocation {
     pub joins: Option<Arc<Transaction>>,
     /// Where it tells what it did, if its caller is looked at.
     pub tells: Option<Arc<Callees>>,
+    /// Where it leaves what is to be counted and learned when it is known whether its caller's run counts, if something of that is.
+    pub account: Option<Arc<Account>>,
     /// How often it has run and was stale: what it has read was changed before its commit.
     pub stale: u32,
     /// It waits for the run of an equal request, in place of running.
@@ -136,6 +139,11 @@ impl Invocation {
         self.reply.make_way(self.deadline + grace)
     }
 
+    /// Whether it was stale, so that this is not its first run.
+    pub(crate) const fn runs_again(&self) -> bool {
+        self.stale != 0
+    }
+
     /// It was stale, and is to run again if it may.
     pub(crate) const fn may_run_again(&mut self) -> bool {
         self.stale = self.stale.saturating_add(1);
@@ -168,6 +176,7 @@ impl Invocation {
             trace: None,
             joins: None,
             tells: None,
+            account: None,
             stale: 0,
             follows: None,
         })
@@ -223,7 +232,7 @@ pub struct Identity {
     pub sequence: u64,
     /// Its caller and by which host call that called it, from 1; none for an outermost one.
     caller: Option<(Arc<Caller>, u32)>,
-    /// Whether it may turn out not to be wanted, so that nothing of it may be seen until then.
+    /// Whether it was begun before it was called, and may turn out not to be wanted: nothing of it may be seen until it is adopted.
     pub is_speculative: bool,
 }
 

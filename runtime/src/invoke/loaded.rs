@@ -17,8 +17,8 @@ use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
 use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
 use crate::config::{
-    AsynchronousConfig, BodyMode, CONTENT_TYPE_DEFAULT, Concurrency, DirWrite, EdgeConfig, FunctionConfig, Instance, Isolation,
-    Memo, OUTBOX_AGE_S, OutsideEffects, Snapshot,
+    AsynchronousConfig, BodyMode, CONTENT_TYPE_DEFAULT, CallSpeculation, Concurrency, DirWrite, EdgeConfig, FunctionConfig,
+    Instance, Isolation, Memo, OUTBOX_AGE_S, OutsideEffects, Snapshot,
 };
 use crate::host::wasi::{Access, Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
@@ -128,6 +128,7 @@ pub struct Loaded {
     pub(super) effects: OutsideEffects,
     pub(super) outbox_age_max: Duration,
     pub(super) speculative: bool,
+    pub(super) speculation: CallSpeculation,
     /// How its runs are remembered, if they are.
     pub(super) memo: Option<memo::Settings>,
     pub(super) deadline: Duration,
@@ -222,6 +223,7 @@ impl Loaded {
             effects: config.effects,
             outbox_age_max: Duration::from_secs(config.outbox_age_max_s.unwrap_or(OUTBOX_AGE_S)),
             speculative: config.speculative,
+            speculation: config.speculation,
             memo: (config.memo != Memo::Off).then(|| memo::Settings {
                 answers: config.memo == Memo::Auto,
                 pure: config.pure,

@@ -8,10 +8,11 @@
 //! * [`function`]: what is invoked: that, with what the server gives it; [`program`]: the calls that make up an invocation, and the imports;
 //! * [`dispatcher`]: how many invocations there are, and the way to a worker;
 //! * [`invocation`]: its identity, what it runs, and where its time went; [`caller`]: what its callees know of it, and `kept` the instances
-//!   that they leave for each other;
+//!   that they leave for each other; `ahead`: what of its calls is begun with it;
 //! * [`work`]: what a worker has of it, before it runs and after;
 //! * [`driver`]: the loop that runs it in its sandbox; [`alone`]: on a thread that does nothing else.
 
+pub(crate) mod ahead;
 pub mod alone;
 mod busy;
 #[cfg(test)]

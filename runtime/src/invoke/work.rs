@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use super::ahead::Ahead;
+use super::ahead::account::Account;
 use super::caller::Caller;
 use super::driver::{Driver, Remains};
 use super::invocation::Invocation;
@@ -33,6 +35,8 @@ pub struct Started {
     pub(crate) asked: Option<Box<Asked>>,
     /// What it called, where it is looked at; made at the first call.
     pub(crate) callees: Option<Arc<Callees>>,
+    /// What of its calls was begun before it has come to them, where its function asks for that.
+    pub(crate) ahead: Option<Box<Ahead>>,
 }
 
 /// An invocation that an answer from its function's table may answer, once the store has confirmed that.
@@ -136,6 +140,12 @@ impl Started {
         (invocation, Remains { sandbox, reply, head }, calls_as)
     }
 
+    /// Where what it calls leaves what is to be counted and learned.
+    pub(crate) fn account(&self) -> Option<Arc<Account>> {
+        let own = self.ahead.as_ref().map(|ahead| &ahead.account);
+        own.or(self.invocation.account.as_ref()).cloned()
+    }
+
     /// What its callees know of it.
     pub(crate) fn calls_as(&mut self) -> &Arc<Caller> {
         let Started { invocation, calls_as, .. } = self;
@@ -201,7 +211,7 @@ mod tests {
         let (dispatcher, _deques) = Dispatcher::new(1, 1, 10, false);
         let admission = dispatcher.admit(&function).unwrap();
         let invocation = Invocation::new(Arc::new(function), admission, None, Input::default(), now);
-        Started { invocation, driver, calls_as: None, wait: None, unwaited: None, asked: None, callees: None }
+        Started { invocation, driver, calls_as: None, wait: None, unwaited: None, asked: None, callees: None, ahead: None }
     }
 
     #[test]

@@ -369,7 +369,7 @@ impl Collected {
             gauges(encoder, "executions_stored_bytes", help, bytes)?;
         }
         if !ahead.is_empty() {
-            let help = "Runs of functions that workflows with speculation began before those before them had ended, by what became of them";
+            let help = "Runs of functions that were begun before those before them had ended, or before they were called, by what became of them";
             let runs = ahead
                 .iter()
                 .map(|([tenant, result], count)| ([("tenant", tenant.as_str()), ("result", result.as_str())], *count));

@@ -52,6 +52,8 @@ pub(crate) enum Mutant {
     AdoptedUnder,
     /// It is adopted whatever its caller has written meanwhile.
     AdoptedUnchecked,
+    /// It is adopted by a call with another argument.
+    AdoptedOther,
     /// What it would have logged is logged before it is adopted.
     LoggedAhead,
 }

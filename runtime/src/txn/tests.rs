@@ -4,6 +4,7 @@
 //! plain map, the same transactions read the same and leave the same.
 
 mod ahead;
+mod beside;
 mod histories;
 mod pipeline;
 

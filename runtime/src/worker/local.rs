@@ -16,6 +16,7 @@
 //! while there are guests to run, and for at most two ticks longer; a guest that runs for less than half a quantum sees no tick; what waits on this worker, its scheduler has;
 //! a guest without ticks ([`Alone`]) runs only in a turn.
 
+mod ahead;
 mod calls;
 mod recall;
 mod turn;
@@ -38,12 +39,13 @@ use self::turn::failure;
 use super::alone::Alone;
 use super::pause::Pause;
 use super::shared::Place;
-use super::spans::Over;
+use super::spans::{Over, tell_later};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
 use crate::config::Instance;
 use crate::host::{Context, LogLines, Streams, Watch, Writer};
+use crate::invoke::ahead::account::Entry;
 use crate::invoke::driver::Driver;
 use crate::invoke::function::Function;
 use crate::invoke::work::{Checking, Started, Work};
@@ -457,10 +459,21 @@ impl Worker {
         let is_watched = asked.is_some() || invocation.tells.is_some();
         let context = self.context(&mut invocation, is_watched);
         let driver = Driver::new(sandbox, context);
-        let mut started =
-            Box::new(Started { invocation, driver, calls_as: None, wait: None, unwaited: None, asked, callees: None });
+        let mut started = Box::new(Started {
+            invocation,
+            driver,
+            calls_as: None,
+            wait: None,
+            unwaited: None,
+            asked,
+            callees: None,
+            ahead: None,
+        });
         if is_kept {
             started.driver.skip_to_last(&started.invocation.function.program);
+        }
+        if started.invocation.function.ahead.is_some() {
+            self.begin_ahead(&mut started);
         }
         Some(started)
     }
@@ -514,10 +527,14 @@ impl Worker {
         let context = self.context(invocation, started.asked.is_some() || invocation.tells.is_some());
         // What it has called so far is gone with it.
         started.callees = None;
+        self.end_ahead(started, false);
         let mut before = mem::replace(&mut started.driver, Driver::new(sandbox, context));
         before.kill();
         let remains = before.finish();
         self.finished.push((remains.sandbox, Arc::clone(&started.invocation.function)));
+        if started.invocation.function.ahead.is_some() {
+            self.begin_ahead(started);
+        }
         Ok(())
     }
 
@@ -542,13 +559,18 @@ impl Worker {
     /// Hands the reply over.
     fn end(&mut self, mut started: Box<Started>, result: Result<(), Failure>, end: Instant) {
         self.begin_put_off(&mut started);
+        self.end_ahead(&mut started, result.is_ok());
         let Started { invocation, driver, .. } = &mut *started;
         let phases = driver.take_phases().and_then(|phases| phases.end(result.is_ok()));
         let mut trailers = driver.take_trailers();
         // What a connection answers is counted there.
-        let counts = invocation.reply.end(&result, &mut trailers) || invocation.identity.is_call();
+        let mut counts = invocation.reply.end(&result, &mut trailers) || invocation.identity.is_call();
         let (times, queued) = (invocation.times, invocation.times.queued());
         let function = &invocation.function;
+        if let Some(account) = invocation.account.as_ref().filter(|_| counts && driver.context().log_held().is_some()) {
+            account.put(Entry::Ended { function: Arc::clone(function), failure: result.as_ref().err().cloned() });
+            counts = false;
+        }
         self.shard.note(function, |row| {
             phases.iter().for_each(|phases| row.note_phases(phases));
             row.queue.observe(queued);
@@ -577,7 +599,10 @@ impl Worker {
         let context = driver.context();
         let record = Record { host_calls: context.host_calls(), phase: context.phase(), phases, ..invocation.record_at(end) };
         if let Some(trace) = context.trace() {
-            Over::of(invocation, end, result.as_ref().err()).tell(trace, &times, &record);
+            match context.log_held().filter(|_| invocation.identity.is_speculative) {
+                None => Over::of(invocation, end, result.as_ref().err()).tell(trace, &times, &record),
+                Some(held) => tell_later(held, (invocation, end, result.as_ref().err()), trace, record.clone()),
+            }
         }
         tracing::debug!(target: "sledge::request", function = function.name(), ?record, "over");
         let may_keep = function.instance != Instance::Call && result.is_ok() && !retired && driver.is_reusable(&function.program);
@@ -744,7 +769,17 @@ fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {
         Failure::Deadline | Failure::CpuLimit | Failure::Cancelled | Failure::Stopping => {}
         // Mistakes of clients.
         Failure::BodyBroken | Failure::BodyTooLarge | Failure::BodyTimeout => {}
-        other => tracing::warn!(function, reason = &*other.reason(), "{other}"),
+        other => {
+            let say = |function: &str, other: &Failure| tracing::warn!(function, reason = &*other.reason(), "{other}");
+            // As above.
+            match driver.context().log_held() {
+                Some(held) => {
+                    let (name, other) = (function.to_owned(), other.clone());
+                    held.put(Box::new(move || say(&name, &other)));
+                }
+                None => say(function, other),
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The parts are those that are counted and timed in numbers (`metrics`): waiting for a worker, getting a sandbox, running.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::host::CallFailure;
@@ -11,6 +12,7 @@ use crate::memo::How;
 use crate::outcome::Failure;
 use crate::reply::Record;
 use crate::telemetry::{Kind, Span, Trace};
+use crate::txn::held::Held;
 
 /// A request that is over.
 pub(super) struct Over<'a> {
@@ -91,6 +93,23 @@ impl<'a> Over<'a> {
             span.fail(failure.code(), failure.to_string());
         }
     }
+}
+
+/// Hands in what is known of a call that was begun before it was made, when it is adopted.
+pub(super) fn tell_later(
+    held: &Held,
+    (invocation, end, failure): (&Invocation, Instant, Option<&Failure>),
+    trace: &Arc<Trace>,
+    record: Record,
+) {
+    if !trace.is_wanted() {
+        return;
+    }
+    let (function, arrived, times) = (Arc::clone(&invocation.function), invocation.times.arrived, invocation.times);
+    let (failure, trace) = (failure.cloned(), Arc::clone(trace));
+    held.put(Box::new(move || {
+        Over { function: &function, is_call: true, arrived, end, failure: failure.as_ref() }.tell(&trace, &times, &record);
+    }));
 }
 
 /// Hands in a call that was not even admitted.

@@ -490,7 +490,7 @@ fn played(seed: u64, store: Store, mutant: Option<Mutant>) -> Result<usize, Stri
 }
 
 /// Which are played: `SEEDS` of them, from `FROM` on, if the environment says so.
-fn seeds(usual: u64) -> Range<u64> {
+pub(super) fn seeds(usual: u64) -> Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
     let from = number("FROM").unwrap_or(0);
     from..from + number("SEEDS").unwrap_or(usual)

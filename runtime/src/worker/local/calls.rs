@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::ahead::Call;
 use super::turn::Left;
 use super::{Begun, Worker};
 use crate::host::{Body, CallFailure, CallId, Outgoing, RpcRequest, coming};
+use crate::invoke::caller::Caller;
 use crate::invoke::function::Function;
 use crate::invoke::work::{Blocks as _, Started, Work};
-use crate::invoke::{self, Intake, Invocation};
+use crate::invoke::{self, Dispatcher, Intake, Invocation};
 use crate::memo::callees::Callees;
 use crate::memo::rule::Why;
 use crate::outcome::Failure;
@@ -94,14 +96,23 @@ impl Worker {
     pub(super) fn call(&mut self, started: &mut Started, quantum_began: Option<Instant>) -> Called {
         let mut called = Called::default();
         while let Some(Outgoing { name, input, host_call, id, rpc }) = started.driver.next_outgoing() {
-            let tells = watched_call(started, id.is_some());
             let transaction = started.driver.context().transaction();
             if let (None, Some(transaction)) = (id, transaction.filter(|transaction| !transaction.may_split())) {
                 transaction.put_off(PutOff { name, input, host_call });
+                let _ = watched_call(started, false);
                 continue;
             }
+            if let (Some(id), None) = (id, &rpc)
+                && let Some(answer) = self.reach(started, &Call { name: &name, input: &input, host_call })
+            {
+                started.driver.called(id, Ok(answer));
+                continue;
+            }
+            let transaction = started.driver.context().transaction();
             // What is not waited for is no part of what its caller does.
             let joins = id.and(transaction).cloned();
+            let account = id.and_then(|_| started.account());
+            let tells = watched_call(started, id.is_some());
             let trace = started.driver.context().trace().map(|trace| trace.call());
             let answer = match self.callee(started, &name, input, host_call, rpc) {
                 Ok(mut callee) => {
@@ -109,7 +120,7 @@ impl Worker {
                     if let (Some(trace), Some(head)) = (&trace, &mut callee.input.head) {
                         trace.context().inject(&mut head.headers);
                     }
-                    (callee.trace, callee.joins, callee.tells) = (trace, joins, tells);
+                    (callee.trace, callee.joins, callee.tells, callee.account) = (trace, joins, tells, account);
                     let dispatcher = Arc::clone(&self.dispatcher);
                     match (id, quantum_began) {
                         (Some(CallId::Now), Some(quantum_began)) if self.scheduler.may_begin_within() => {
@@ -165,7 +176,7 @@ impl Worker {
     }
 
     /// The invocation of a function that a guest calls, admitted.
-    fn callee(
+    pub(super) fn callee(
         &self,
         started: &mut Started,
         name: &str,
@@ -174,24 +185,34 @@ impl Worker {
         rpc: Option<RpcRequest>,
     ) -> Result<Box<Invocation>, CallFailure> {
         let function = started.invocation.function.neighbours.find(name).map_err(CallFailure::Failed)?;
-        let caller = started.calls_as();
-        if !caller.may_call(function.number, function.cycles_max()) {
-            return Err(CallFailure::TooDeep);
-        }
-        let admission = self.dispatcher.admit(&function).map_err(CallFailure::Failed)?;
-        let (head, more, timeout) = rpc.map_or((None, None, None), |rpc| (Some(rpc.head), rpc.more, rpc.timeout));
-        let input = invoke::Input { head, body: body(&function, input, more)? };
-        let now = Instant::now();
-        let mut invocation = Invocation::new(function, admission, Some((Arc::clone(caller), host_call)), input, now);
-        if let Some(timeout) = timeout {
-            invocation.deadline = invocation.deadline.min(now + timeout);
-        }
-        Ok(invocation)
+        invocation(&self.dispatcher, function, (Arc::clone(started.calls_as()), host_call), input, rpc)
     }
 }
 
+/// The same of that version of a function, which that one calls by which of its host calls.
+pub(super) fn invocation(
+    dispatcher: &Arc<Dispatcher>,
+    function: Arc<Function>,
+    caller: (Arc<Caller>, u32),
+    input: Bytes,
+    rpc: Option<RpcRequest>,
+) -> Result<Box<Invocation>, CallFailure> {
+    if !caller.0.may_call(function.number, function.cycles_max()) {
+        return Err(CallFailure::TooDeep);
+    }
+    let admission = dispatcher.admit(&function).map_err(CallFailure::Failed)?;
+    let (head, more, timeout) = rpc.map_or((None, None, None), |rpc| (Some(rpc.head), rpc.more, rpc.timeout));
+    let input = invoke::Input { head, body: body(&function, input, more)? };
+    let now = Instant::now();
+    let mut invocation = Invocation::new(function, admission, Some(caller), input, now);
+    if let Some(timeout) = timeout {
+        invocation.deadline = invocation.deadline.min(now + timeout);
+    }
+    Ok(invocation)
+}
+
 /// Where a callee tells what it did, if its caller is looked at. What becomes of a call whose reply is not wanted is not known when its caller is over.
-fn watched_call(started: &mut Started, is_wanted: bool) -> Option<Arc<Callees>> {
+pub(super) fn watched_call(started: &mut Started, is_wanted: bool) -> Option<Arc<Callees>> {
     if !started.driver.context().is_watched() {
         return None;
     }

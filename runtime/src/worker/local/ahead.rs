@@ -1,0 +1,237 @@
+//! Callees that begin with their caller, before it has called them: it is known from earlier runs what it calls, and with what. Where the caller comes to just that call it adopts the run, and waits for what is
+//! left of it; where it does not, the run is dropped, and leaves nothing.
+//!
+//! A callee that begins so is a task like any other, behind all that came before it: other workers may take it, and its caller runs on. What it reads and writes, logs and sends waits in its
+//! [transaction](crate::txn), and what is counted and learned in its [account](crate::invoke::ahead::account). Where its transaction is refused when it is called, it runs again, as an ordinary call.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::Worker;
+use super::calls::{invocation, watched_call};
+use crate::host::{Body, CallFailure};
+use crate::invoke::Dispatcher;
+use crate::invoke::ahead::account::{Account, Entry};
+use crate::invoke::ahead::window::{Reached, Window};
+use crate::invoke::ahead::{Ahead, Run};
+use crate::invoke::caller::Caller;
+use crate::invoke::function::Function;
+use crate::invoke::work::Started;
+use crate::memo::callees::Callees;
+use crate::outcome::Failure;
+use crate::reply::{Answer, Reply};
+use crate::speculate::depth::depth;
+use crate::speculate::sequence::Expected;
+use crate::telemetry::Trace;
+use crate::txn::Transaction;
+
+/// Callees of one run that may be begun and not be called yet, where the workers have time.
+const DEPTH_MAX: u32 = 12;
+/// What it costs to begin a callee, about: an invocation with its sandbox, and a turn.
+const LAUNCH: Duration = Duration::from_micros(20);
+/// Bytes of an input by which calls are predicted.
+const INPUT_BYTES_MAX: usize = 64 << 10;
+
+/// A call that a function makes now.
+pub(super) struct Call<'a> {
+    pub(super) name: &'a Arc<str>,
+    pub(super) input: &'a Bytes,
+    /// Which of its host calls this is.
+    pub(super) host_call: u32,
+}
+
+/// What runs where a callee that was begun ahead is not adopted: the call, as it is without that.
+struct Again {
+    dispatcher: Arc<Dispatcher>,
+    function: Arc<Function>,
+    caller: (Arc<Caller>, u32),
+    input: Bytes,
+    request_id: Option<Arc<str>>,
+    trace: Option<Arc<Trace>>,
+    joins: Arc<Transaction>,
+    tells: Option<Arc<Callees>>,
+    account: Arc<Account>,
+}
+
+impl Again {
+    async fn reply(self) -> Result<Reply, Failure> {
+        let callee = invocation(&self.dispatcher, self.function, self.caller, self.input, None);
+        let mut callee = callee.map_err(|failure| match failure {
+            CallFailure::Failed(failure) => failure,
+            // It was begun before, below the same caller.
+            CallFailure::TooDeep => Failure::Internal,
+        })?;
+        (callee.request_id, callee.trace) = (self.request_id, self.trace);
+        (callee.joins, callee.tells, callee.account) = (Some(self.joins), self.tells, Some(self.account));
+        self.dispatcher.begin(callee, &*self.dispatcher).reply().await
+    }
+}
+
+impl Worker {
+    /// A run begins: so do the first of the calls that it is expected to make. It has not run yet.
+    pub(super) fn begin_ahead(&mut self, started: &mut Started) {
+        let Started { invocation, driver, ahead, .. } = started;
+        let Some(speculation) = &invocation.function.ahead else { return };
+        // What is learned of a call has to wait for its caller's commit.
+        if invocation.identity.is_call() && invocation.account.is_none() {
+            return;
+        }
+        if !driver.context().transaction().is_some_and(|transaction| transaction.may_have_beside()) {
+            return;
+        }
+        let Some(input) = whole(&invocation.input.body) else { return };
+        let expected = match invocation.runs_again() {
+            false => speculation.calls(invocation.function.version, &input, LAUNCH),
+            // Its callees take their turns over the keys over which it has conflicted.
+            true => Vec::new(),
+        };
+        *ahead = Some(Box::new(Ahead::new(input, Window::new(expected), Instant::now())));
+        self.begin_expected(started);
+    }
+
+    /// Begins as many of the expected calls as may be begun now.
+    fn begin_expected(&mut self, started: &mut Started) {
+        let Some(mut ahead) = started.ahead.take() else { return };
+        if ahead.window.expects_more() {
+            let now = Instant::now();
+            let depth = depth(self.dispatcher.workload(now), DEPTH_MAX) as usize;
+            while let Some(expected) = ahead.window.next(depth) {
+                if let Some(run) = self.begin_call(started, &expected, now) {
+                    ahead.window.put(expected, run);
+                }
+            }
+        }
+        started.ahead = Some(ahead);
+    }
+
+    /// Begins a call before it is made, if that can be.
+    fn begin_call(&mut self, started: &mut Started, expected: &Expected, now: Instant) -> Option<Run> {
+        let callee = started.invocation.function.neighbours.find(&expected.callee).ok()?;
+        // One with a limit would take the place of a call that is made.
+        if !callee.can_be_dropped() || callee.gate.is_limited() {
+            return None;
+        }
+        let transaction = Transaction::beside(started.driver.context().transaction()?)?;
+        // By which host call it is called is not known yet.
+        let mut invocation = self.callee(started, &expected.callee, expected.argument.clone(), 0, None).ok()?;
+        let context = started.driver.context();
+        let tells = context.is_watched().then(Arc::<Callees>::default);
+        if let Some(tells) = &tells {
+            tells.made();
+        }
+        let account = Arc::<Account>::default();
+        invocation.identity.is_speculative = true;
+        invocation.request_id = context.request_id().cloned();
+        invocation.trace = context.trace().map(|trace| trace.call());
+        invocation.joins = Some(Arc::clone(&transaction));
+        (invocation.tells, invocation.account) = (tells.clone(), Some(Arc::clone(&account)));
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let answer = dispatcher.begin(invocation, &mut *self);
+        Some(Run { callee, answer, transaction, began: now, account, tells })
+    }
+
+    /// A run has come to a call. What answers it, where that was begun before.
+    pub(super) fn reach(&mut self, started: &mut Started, call: &Call<'_>) -> Option<Answer> {
+        let ahead = started.ahead.as_mut()?;
+        let now = Instant::now();
+        let ordinal = ahead.reached(call.name, call.input, now);
+        let Reached { adopted, dropped } = ahead.window.reached(ordinal, call.name, call.input);
+        if let Some((ordinal, run)) = dropped {
+            drop_run(&started.invocation.function, ordinal, run, now);
+        }
+        let answer = adopted.and_then(|(ordinal, run)| self.adopt(started, call, (ordinal, run), now));
+        self.begin_expected(started);
+        answer
+    }
+
+    /// What answers a call for which that was begun. None where the function is another one by now.
+    fn adopt(&self, started: &mut Started, call: &Call<'_>, (ordinal, run): (usize, Run), now: Instant) -> Option<Answer> {
+        let served = started.invocation.function.neighbours.find(call.name);
+        let function = Arc::clone(&started.invocation.function);
+        let transaction =
+            started.driver.context().transaction().filter(|_| served.is_ok_and(|served| Arc::ptr_eq(&served, &run.callee)));
+        let (Some(to), Some(account)) = (transaction.cloned(), started.account()) else {
+            drop_run(&function, ordinal, run, now);
+            return None;
+        };
+        let tells = watched_call(started, true);
+        let again = Again {
+            dispatcher: Arc::clone(&self.dispatcher),
+            function: Arc::clone(&run.callee),
+            caller: (Arc::clone(started.calls_as()), call.host_call),
+            input: call.input.clone(),
+            request_id: started.driver.context().request_id().cloned(),
+            trace: started.driver.context().trace().map(|trace| trace.call()),
+            joins: Arc::clone(&to),
+            tells: tells.clone(),
+            account: Arc::clone(&account),
+        };
+        Some(Answer::later(async move {
+            let Run { answer, transaction, began, account: left, tells: told, .. } = run;
+            let reply = answer.reply().await;
+            let (failure, took) = match &reply {
+                Ok(reply) => (reply.result.as_ref().err(), reply.queued + reply.ran),
+                Err(failure) => (Some(failure), began.elapsed()),
+            };
+            // What has failed since something was short might not have failed now.
+            let is_believed = failure.is_none_or(|failure| !failure.is_temporary());
+            if !is_believed || !to.adopt(&transaction) {
+                if let Some(speculation) = &function.ahead {
+                    speculation.call_squashed(function.version, ordinal, took);
+                }
+                return again.reply().await;
+            }
+            account.take_from(&left);
+            let saved = took.min(now.saturating_duration_since(began));
+            account.put(Entry::Adopted { function, ordinal, saved });
+            if let (Some(tells), Some(told)) = (tells, told) {
+                match told.take() {
+                    Ok(parts) => parts.into_iter().for_each(|part| tells.tell(Ok(part))),
+                    Err(why) => tells.tell(Err(why)),
+                }
+            }
+            reply
+        }))
+    }
+
+    /// A run is over, or runs again. What was begun for it and not called is dropped; what it leaves to be counted and learned is, or goes to its caller.
+    pub(super) fn end_ahead(&mut self, started: &mut Started, ended_well: bool) {
+        let Some(ahead) = started.ahead.take() else { return };
+        let (function, now) = (&started.invocation.function, Instant::now());
+        let (window, input, calls, account) = ahead.end();
+        window.into_begun().for_each(|(ordinal, run)| drop_run(function, ordinal, run, now));
+        if ended_well {
+            account.put(Entry::Called { function: Arc::clone(function), input, calls });
+        } else {
+            account.failed();
+        }
+        if let Some(above) = &started.invocation.account {
+            return above.take_from(&account);
+        }
+        for entry in account.take() {
+            if let Entry::Ended { function, failure } = &entry {
+                self.shard.note(function, |row| row.ended(failure.as_ref()));
+            }
+            entry.learn();
+        }
+    }
+}
+
+/// Ends what was begun for a call that is not made.
+fn drop_run(caller: &Function, ordinal: usize, run: Run, now: Instant) {
+    if let Some(speculation) = &caller.ahead {
+        speculation.call_dropped(caller.version, ordinal, now.saturating_duration_since(run.began));
+    }
+}
+
+/// All of a body, where it is there and not too large.
+fn whole(body: &Body) -> Option<Bytes> {
+    if !body.is_complete() || body.left() > INPUT_BYTES_MAX {
+        return None;
+    }
+    let mut all = Vec::with_capacity(body.left());
+    body.pieces().for_each(|piece| all.extend_from_slice(piece));
+    Some(all.into())
+}
