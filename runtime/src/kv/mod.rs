@@ -412,6 +412,12 @@ impl BucketName {
         self.0.len()
     }
 
+    /// The bytes themselves.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.0
+    }
+
     /// A key of this bucket.
     ///
     /// # Errors

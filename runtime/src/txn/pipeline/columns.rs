@@ -18,7 +18,7 @@ use super::group::Sets;
 use super::recall::{Recalled, Value};
 use super::seat::Sees;
 use super::stall::Stalls;
-use super::{COLUMNS_MAX, ColumnId, Dewey};
+use super::{COLUMNS_MAX, Cause, ColumnId, Dewey, Squashed};
 use crate::kv::{BucketKey, BucketName, COMMIT_KEYS_MAX, Commit, Entry, KvError, sum};
 
 /// Where a column has read a key that it has not read from the store at the version of the entry.
@@ -76,7 +76,7 @@ pub(super) struct Columns {
     next: u64,
     versions: Versions,
     /// Columns that are gone, and of which the driver does not know yet.
-    pub squashed: Vec<ColumnId>,
+    pub squashed: Vec<Squashed>,
     pub under_way: Option<UnderWay>,
     /// How many columns a commit is made of at most: one, where the store has refused more.
     pub group_max: usize,
@@ -291,11 +291,12 @@ impl Columns {
         self.has_moved |= written.peek().is_some();
         let column = &self.slots[at].column;
         let mut lost = Vec::new();
-        if column.stale().is_some() {
-            lost.push(self.slots[at].id);
+        if let Some(stale) = column.stale() {
+            let cause = Cause::of(stale);
+            lost.push(Squashed { column: self.slots[at].id, cause });
         }
         let sets: Vec<BucketName> = self.slots[at].column.sets_since(since).cloned().collect();
-        lost.extend(self.listed_behind(at + 1, &sets));
+        lost.extend(self.listed_behind(at, &sets));
         for key in written {
             self.wrote(at, key, &mut lost);
         }
@@ -304,7 +305,7 @@ impl Columns {
     }
 
     /// A column has written a key, perhaps: the successors that have read something else, up to the first that writes it itself.
-    fn wrote(&mut self, at: usize, key: &BucketKey, lost: &mut Vec<ColumnId>) {
+    fn wrote(&mut self, at: usize, key: &BucketKey, lost: &mut Vec<Squashed>) {
         let (id, writer) = (self.slots[at].id, self.slots[at].state);
         let Some(written) = self.slots[at].column.written(key) else { return };
         let stalls = self.stalls.clone();
@@ -322,10 +323,10 @@ impl Columns {
                 (Some(read), Written::Value(entry)) if value(read.as_ref()) == value(entry.as_ref()) => {
                     slot.from.insert(key.clone(), From::Column(id));
                 }
-                (Some(_), _) => lost.push(too_early(slot)),
-                (None, _) if slot.from.contains_key(key) => lost.push(slot.id),
-                (None, _) if slot.recalled.contains_key(key) && !mutants::is(Mutant::RecallIsKept) => lost.push(slot.id),
-                (None, _) => {}
+                (Some(_), _) => lost.push(Squashed { column: too_early(slot), cause: Cause::Wrote(id, key.clone()) }),
+                (None, _) if mutants::is(Mutant::RecallIsKept) && !slot.from.contains_key(key) => {}
+                (None, _) if !slot.from.contains_key(key) && !slot.recalled.contains_key(key) => {}
+                (None, _) => lost.push(Squashed { column: slot.id, cause: Cause::Wrote(id, key.clone()) }),
             }
             if has_written {
                 break;
@@ -333,13 +334,17 @@ impl Columns {
         }
     }
 
-    /// The columns from there on that have listed one of these buckets.
-    fn listed_behind(&self, from: usize, sets: &[BucketName]) -> Vec<ColumnId> {
+    /// The columns behind that one that have listed one of these buckets, of which it has changed keys.
+    fn listed_behind(&self, at: usize, sets: &[BucketName]) -> Vec<Squashed> {
         if mutants::is(Mutant::ListIsNoRead) {
             return Vec::new();
         }
-        let slots = self.slots[from..].iter().filter(|slot| sets.iter().any(|bucket| slot.has_listed(bucket)));
-        slots.map(|slot| slot.id).collect()
+        let by = self.slots[at].id;
+        let lost = |slot: &Slot| {
+            let bucket = sets.iter().find(|bucket| slot.has_listed(bucket))?;
+            Some(Squashed { column: slot.id, cause: Cause::Listed(by, bucket.clone()) })
+        };
+        self.slots[at + 1..].iter().filter_map(lost).collect()
     }
 
     /// Keys that a column and its predecessors have added or removed, from that one on, in order. The set of keys is read with them.
@@ -383,16 +388,16 @@ impl Columns {
         self.squash(readers);
     }
 
-    /// The columns that have read what that one has written.
-    fn readers(&self, at: usize) -> Vec<ColumnId> {
+    /// The columns that have read what that one has written, which is not there any more.
+    fn readers(&self, at: usize) -> Vec<Squashed> {
         let Slot { id, column, .. } = &self.slots[at];
         // A list has read each key that the column has written in its bucket: also one of which the column has seen that it was there, and that is not there any more.
         let mut buckets: Vec<&[u8]> = column.changes().map(|(key, _)| key.bucket()).collect();
         buckets.dedup();
         let buckets: Vec<BucketName> = buckets.into_iter().filter_map(BucketName::new).collect();
-        let mut readers = self.listed_behind(at + 1, &buckets);
-        readers.extend(self.slots[at + 1..].iter().filter(|slot| slot.depends_on(*id)).map(|slot| slot.id));
-        readers
+        let listed = self.listed_behind(at, &buckets).into_iter().map(|lost| lost.column);
+        let dependent = self.slots[at + 1..].iter().filter(|slot| slot.depends_on(*id)).map(|slot| slot.id);
+        listed.chain(dependent).map(|column| Squashed { column, cause: Cause::Gone(*id) }).collect()
     }
 
     /// The driver does not want a column any more. One that is on its way to the store stays.
@@ -405,21 +410,25 @@ impl Columns {
         }
     }
 
-    /// Takes columns away, and all that have read from them.
-    pub(super) fn squash(&mut self, mut lost: Vec<ColumnId>) {
-        while let Some(id) = lost.pop() {
-            if let Some(at) = self.find(id) {
+    /// Takes columns away, and all that have read from them. What is said of a column first is its cause.
+    pub(super) fn squash(&mut self, mut lost: Vec<Squashed>) {
+        let mut next = 0;
+        while let Some(squashed) = lost.get(next).cloned() {
+            next += 1;
+            if let Some(at) = self.find(squashed.column) {
                 lost.extend(self.readers(at));
                 self.has_moved = true;
                 self.slots.remove(at);
-                self.squashed.push(id);
+                self.squashed.push(squashed);
             }
         }
     }
 
-    /// All columns of which that is so.
-    pub(super) fn which(&self, is_it: impl Fn(&Slot) -> bool) -> Vec<ColumnId> {
-        self.slots.iter().filter(|slot| is_it(slot)).map(|slot| slot.id).collect()
+    /// Takes all columns away of which that is so, and all that have read from them.
+    pub(super) fn squash_all(&mut self, cause: &Cause, is_it: impl Fn(&Slot) -> bool) {
+        let lost = self.slots.iter().filter(|slot| is_it(slot));
+        let lost = lost.map(|slot| Squashed { column: slot.id, cause: cause.clone() }).collect();
+        self.squash(lost);
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::column::{Column, Stale, Written};
 use super::super::mutants::{self, Mutant};
 use super::super::{Outside, PutOff};
 use super::columns::{Columns, From, Slot, UnderWay};
-use super::{COLUMNS_MAX, ColumnId, Group};
+use super::{COLUMNS_MAX, Cause, ColumnId, Group, Squashed};
 use crate::kv::embedded::{self, Seen};
 use crate::kv::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, KvError, Outcome, Space, outbox, sum};
 
@@ -185,7 +185,7 @@ impl Columns {
         }
         if let Some((id, what)) = stale {
             self.tell_contention(&what, count);
-            self.squash(vec![id]);
+            self.squash(vec![Squashed { column: id, cause: Cause::of(&what) }]);
         }
         if count == 0 { Group::Nothing } else { self.decide(draft, count, space) }
     }
@@ -242,7 +242,7 @@ impl Columns {
                     Some(Written::Value(entry)) => *from = From::Store(if entry.is_some() { version } else { 0 }),
                     _ if mutants::is(Mutant::SumUnderWay) => *from = From::Store(version),
                     // What has become of the sum only the store knows.
-                    Some(Written::Add(_)) | None => lost.push(slot.id),
+                    Some(Written::Add(_)) | None => lost.push(Squashed { column: slot.id, cause: Cause::Sum }),
                 }
             }
         }
@@ -262,7 +262,7 @@ impl Columns {
     }
 
     /// What columns have listed of buckets of which keys were changed: right where the version before is known, and whether there is another one now. The columns that are lost.
-    fn list_again(&mut self, (sets, commit): (&Sets, &Commit), version: u64) -> Vec<ColumnId> {
+    fn list_again(&mut self, (sets, commit): (&Sets, &Commit), version: u64) -> Vec<Squashed> {
         let mut lost = Vec::new();
         for (bucket, changes_it) in sets {
             let before = commit.listed.iter().find(|(listed, _)| listed == bucket).map(|(_, version)| *version);
@@ -272,7 +272,7 @@ impl Columns {
                     (Some(_), Some(false)) if slot.expect_changed(bucket, commit, version) => {}
                     (Some(listed), Some(true) | None) if listed == version => {}
                     (Some(listed), Some(true)) if Some(listed) == before => slot.column.list_again(bucket, version),
-                    _ => lost.push(slot.id),
+                    _ => lost.push(Squashed { column: slot.id, cause: Cause::Changed(None) }),
                 }
             }
         }
@@ -296,8 +296,7 @@ impl Columns {
             (None, Stale::Key(_)) => None,
         };
         // All that have read the same are as stale as the first.
-        let lost = self.which(|slot| version.is_some() && reads(slot) == version);
-        self.squash(lost);
+        self.squash_all(&Cause::of(stale), |slot| version.is_some() && reads(slot) == version);
         let key = if let Stale::Key(key) = stale { Some(key.clone()) } else { None };
         match first {
             Some((column, _)) => Group::Stale { column, key },
@@ -322,7 +321,7 @@ impl Columns {
         for id in &columns {
             self.give_up(*id);
         }
-        self.squashed.retain(|id| !columns.contains(id));
+        self.squashed.retain(|squashed| !columns.contains(&squashed.column));
         Group::Failed { columns, error }
     }
 
@@ -330,7 +329,7 @@ impl Columns {
     fn squash_readers_of_sums(&mut self, count: usize) {
         let (members, behind) = self.slots.split_at(count);
         let lost = behind.iter().filter(|slot| members.iter().any(|member| slot.reads_unknown_sum(member)));
-        let lost = lost.map(|slot| slot.id).collect();
+        let lost = lost.map(|slot| Squashed { column: slot.id, cause: Cause::Sum }).collect();
         self.squash(lost);
     }
 

@@ -21,6 +21,7 @@
 //!
 //! `columns` is the pure structure, `group` the commit, `recall` columns that need no run, `stall` reads that wait, `seat` the place of a transaction in it.
 
+mod cause;
 mod columns;
 mod dewey;
 mod group;
@@ -33,6 +34,7 @@ use std::sync::{Arc, Mutex};
 use sledge_workflow::definition::StateIndex;
 use tokio::sync::Notify;
 
+pub use self::cause::{Cause, Squashed};
 pub use self::dewey::Dewey;
 pub use self::recall::Basis;
 pub(super) use self::seat::Seat;
@@ -140,7 +142,7 @@ impl Pipeline {
 
     /// The columns that were squashed since this was asked last: nothing of their runs counts any more, and their places can be opened again.
     #[must_use]
-    pub fn take_squashed(&self) -> Vec<ColumnId> {
+    pub fn take_squashed(&self) -> Vec<Squashed> {
         std::mem::take(&mut lock(&self.columns).squashed)
     }
 

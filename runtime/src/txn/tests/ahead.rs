@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::kv::outbox::{self, Bell, Outbox};
 use crate::kv::{KvLimits, Redis};
-use crate::txn::pipeline::{COLUMNS_MAX, ColumnId, Dewey, Group, Pipeline, Stalls};
+use crate::txn::pipeline::{COLUMNS_MAX, Cause, ColumnId, Dewey, Group, Pipeline, Stalls};
 
 type Opened = (ColumnId, Arc<Transaction>);
 
@@ -57,6 +57,11 @@ fn leave(pipeline: &Pipeline, of: &[&Opened], version: u64) {
     assert_eq!(pipeline.came(committed(version)), Group::Committed { columns: named, calls: Vec::new(), bases: Vec::new() });
 }
 
+/// The columns that were squashed.
+fn take_squashed(pipeline: &Pipeline) -> Vec<ColumnId> {
+    pipeline.take_squashed().into_iter().map(|squashed| squashed.column).collect()
+}
+
 #[test]
 fn a_write_squashes_what_has_read_something_else_and_what_has_read_from_that() {
     let pipeline = pipeline();
@@ -67,9 +72,9 @@ fn a_write_squashes_what_has_read_something_else_and_what_has_read_from_that() {
     // Blind, so that what follows does not depend on what is before.
     fourth.1.make(&put(1, "z")).unwrap();
     first.1.make(&put(1, "a")).unwrap();
-    assert_eq!(pipeline.take_squashed(), [], "it is what was read");
+    assert_eq!(take_squashed(&pipeline), [], "it is what was read");
     first.1.make(&put(1, "b")).unwrap();
-    let mut squashed = pipeline.take_squashed();
+    let mut squashed = take_squashed(&pipeline);
     squashed.sort_unstable();
     assert_eq!(squashed, [second.0, third.0]);
     // What it still does changes nothing, and it may go on.
@@ -84,6 +89,34 @@ fn a_write_squashes_what_has_read_something_else_and_what_has_read_from_that() {
 }
 
 #[test]
+fn a_squashed_column_says_what_it_has_read_too_early_and_of_which_column() {
+    let pipeline = pipeline();
+    let [first, second, third, fourth] = columns(&pipeline);
+    second.1.learn(&key(1), entry(5, "a")).unwrap();
+    second.1.make(&put(2, "from a")).unwrap();
+    assert_eq!(sees(&third.1, 2).as_deref(), Some("from a"));
+    assert_eq!(fourth.1.own_keys(&bucket(), &key(0)).len(), 1);
+    first.1.make(&put(1, "b")).unwrap();
+    let mut squashed = pipeline.take_squashed();
+    squashed.sort_unstable_by_key(|squashed| squashed.column);
+    let causes: Vec<(ColumnId, Cause)> = squashed.into_iter().map(|squashed| (squashed.column, squashed.cause)).collect();
+    let expected = [
+        (second.0, Cause::Wrote(first.0, key(1))),
+        (third.0, Cause::Gone(second.0)),
+        (fourth.0, Cause::Listed(first.0, bucket())),
+    ];
+    assert_eq!(causes, expected);
+    assert_eq!((causes[0].1.by(), causes[0].1.bytes() > 0), (Some(first.0), true));
+    // What others have changed is found out by the commit.
+    first.1.learn(&key(7), entry(1, "a")).unwrap();
+    ends(&first.1);
+    commit(&pipeline, &[&first]);
+    assert!(matches!(pipeline.came(Ok(Outcome::Conflict { version: 3, index: 0 })), Group::Stale { .. }));
+    let causes: Vec<Cause> = pipeline.take_squashed().into_iter().map(|squashed| squashed.cause).collect();
+    assert_eq!(causes, [Cause::Changed(Some(key(7)))]);
+}
+
+#[test]
 fn a_deletion_is_read_and_the_readers_of_what_is_given_up_or_has_failed_are_squashed() {
     let pipeline = pipeline();
     let [first, second, third] = columns(&pipeline);
@@ -94,11 +127,11 @@ fn a_deletion_is_read_and_the_readers_of_what_is_given_up_or_has_failed_are_squa
     assert_eq!(pipeline.ended(second.0), Some(true));
     // The caller of the run knows that its reply was lost.
     assert!(matches!(second.1.settle(false, None), Settled::Done));
-    assert_eq!((pipeline.ended(second.0), pipeline.take_squashed()), (Some(false), vec![third.0]));
+    assert_eq!((pipeline.ended(second.0), take_squashed(&pipeline)), (Some(false), vec![third.0]));
     let third = pipeline.open(Dewey::new(&[3]), &isolation()).unwrap();
     assert_eq!((sees(&third.1, 1), third.1.read(&key(2))), (None, Ok(None)));
     pipeline.give_up(first.0);
-    assert_eq!((pipeline.take_squashed(), pipeline.ended(first.0)), (vec![third.0], None), "the driver knows what it gives up");
+    assert_eq!((take_squashed(&pipeline), pipeline.ended(first.0)), (vec![third.0], None), "the driver knows what it gives up");
 }
 
 #[test]
@@ -116,7 +149,7 @@ fn what_was_read_from_a_column_is_expected_at_the_version_of_its_commit_and_seen
     leave(&pipeline, &[&first], 77);
     let swap = Commit::new(vec![(key(1), seen.version)], put(1, "b").changes);
     assert!(matches!(second.1.make(&swap), Ok(Outcome::Committed { .. })), "the function has not seen 77");
-    assert_eq!(pipeline.take_squashed(), [third.0]);
+    assert_eq!(take_squashed(&pipeline), [third.0]);
     ends(&second.1);
     let commit = commit(&pipeline, &[&second]);
     assert_eq!((commit.expected, commit.changes), (vec![(key(1), 77), (key(2), 0)], put(1, "b").changes));
@@ -136,7 +169,7 @@ fn additions_add_up_and_become_reads_where_their_sum_is_read() {
     third.1.learn(&key(1), entry(5, "10")).unwrap();
     assert_eq!(sees(&third.1, 1).as_deref(), Some("14"));
     leave(&pipeline, &[&first, &second], 6);
-    assert_eq!(pipeline.take_squashed(), [third.0]);
+    assert_eq!(take_squashed(&pipeline), [third.0]);
     let [first, second] = [4, 5].map(|place| pipeline.open(Dewey::new(&[place]), &isolation()).unwrap());
     first.1.make(&add(1, 2)).unwrap();
     second.1.learn(&key(1), entry(6, "20")).unwrap();
@@ -177,7 +210,7 @@ fn a_list_has_the_keys_of_predecessors_and_is_right_after_their_commit_where_the
         let made = commit(&pipeline, &[&first]);
         assert_eq!(made.listed, if is_known && is_changed { vec![(bucket(), 3)] } else { vec![] });
         leave(&pipeline, &[&first], 4);
-        assert_eq!(pipeline.take_squashed(), if is_known { vec![] } else { vec![second.0] });
+        assert_eq!(take_squashed(&pipeline), if is_known { vec![] } else { vec![second.0] });
         if is_known {
             let version = if has_added { 4 } else { 3 };
             // The callee goes on with the same keys.
@@ -196,7 +229,7 @@ fn a_list_is_squashed_by_a_key_that_is_added_before_it_and_by_the_end_of_what_it
     let [first, second] = columns(&pipeline);
     assert_eq!(second.1.own_keys(&bucket(), &from), []);
     first.1.make(&put(1, "x")).unwrap();
-    assert_eq!(pipeline.take_squashed(), [second.0]);
+    assert_eq!(take_squashed(&pipeline), [second.0]);
     // It has listed a key that the store does not have any more, since a predecessor has seen it there and written it.
     let second = pipeline.open(Dewey::new(&[2]), &isolation()).unwrap();
     let third = pipeline.open(Dewey::new(&[3]), &isolation()).unwrap();
@@ -205,11 +238,11 @@ fn a_list_is_squashed_by_a_key_that_is_added_before_it_and_by_the_end_of_what_it
     assert!(third.1.own_keys(&bucket(), &from).contains(&(key(2), true)));
     third.1.list(&bucket(), 5).unwrap();
     pipeline.give_up(second.0);
-    assert_eq!(pipeline.take_squashed(), [third.0]);
+    assert_eq!(take_squashed(&pipeline), [third.0]);
     // A second look that shows another set is the end of the column, too.
     first.1.list(&bucket(), 5).unwrap();
     first.1.list(&bucket(), 6).unwrap();
-    assert_eq!(pipeline.take_squashed(), [first.0]);
+    assert_eq!(take_squashed(&pipeline), [first.0]);
 }
 
 #[test]
@@ -223,7 +256,7 @@ fn a_list_that_is_in_the_way_of_its_predecessors_commit_is_squashed_and_does_not
     let made = commit(&pipeline, &[&first]);
     let index = made.expected.len();
     assert_eq!(pipeline.came(Ok(Outcome::Conflict { version: 9, index })), Group::Again);
-    assert_eq!(pipeline.take_squashed(), [second.0]);
+    assert_eq!(take_squashed(&pipeline), [second.0]);
     // Nor does the next one, before that is made.
     let second = pipeline.open(Dewey::new(&[2]), &isolation()).unwrap();
     second.1.list(&bucket(), 9).unwrap();
@@ -244,7 +277,7 @@ fn a_conflict_names_the_first_column_that_has_read_the_key_and_leaves_those_befo
     assert_eq!((made.expected, made.id.is_some()), (vec![(key(1), 1), (key(2), 2)], true));
     let came = pipeline.came(Ok(Outcome::Conflict { version: 3, index: 1 }));
     assert_eq!(came, Group::Stale { column: second.0, key: Some(key(2)) });
-    let mut squashed = pipeline.take_squashed();
+    let mut squashed = take_squashed(&pipeline);
     squashed.sort_unstable();
     assert_eq!(squashed, [second.0, third.0], "the last one depends on neither");
     assert_eq!(pipeline.settle(&[fourth.0]), Group::Nothing, "it does not stand first");
@@ -262,7 +295,7 @@ fn two_versions_of_a_key_are_not_in_one_commit() {
     [&first, &second].iter().for_each(|(_, transaction)| ends(transaction));
     let Group::Commit { columns, commit } = pipeline.settle(&[first.0, second.0]) else { panic!("the first can be made") };
     assert_eq!((columns, commit.expected), (vec![first.0], vec![(key(1), 2)]));
-    assert_eq!(pipeline.take_squashed(), [second.0]);
+    assert_eq!(take_squashed(&pipeline), [second.0]);
 }
 
 #[test]
@@ -276,7 +309,7 @@ fn columns_that_the_store_refuses_together_are_made_one_by_one() {
     let both: Vec<_> = put(1, "x").changes.into_iter().chain(add(1, 1).changes).collect();
     assert_eq!(commit(&pipeline, &[&first, &second]).changes, both);
     assert_eq!(pipeline.came(Err(KvError::NotANumber)), Group::Again);
-    assert!(pipeline.take_squashed().contains(&third.0), "there is no such sum, if the second one fails");
+    assert!(take_squashed(&pipeline).contains(&third.0), "there is no such sum, if the second one fails");
     assert!(matches!(pipeline.settle(&[first.0, second.0]), Group::Commit { columns, .. } if columns == [first.0]));
     leave(&pipeline, &[&first], 4);
     assert!(matches!(pipeline.settle(&[second.0]), Group::Commit { .. }));
@@ -291,7 +324,7 @@ fn columns_that_the_store_refuses_together_are_made_one_by_one() {
     commit(&pipeline, &[&first, &second]);
     let error = KvError::Unknown("x".to_owned());
     assert_eq!(pipeline.came(Err(error.clone())), Group::Failed { columns: vec![first.0, second.0], error });
-    assert_eq!(pipeline.take_squashed(), []);
+    assert_eq!(take_squashed(&pipeline), []);
 }
 
 #[test]
@@ -306,11 +339,11 @@ fn what_a_callee_writes_counts_when_it_has_ended_well_and_not_behind_the_end_of_
         assert_eq!(sees_of_store(callee, 2, "b"), Some("b".into()));
         callee.make(&put(1, &format!("{index}"))).unwrap();
     }
-    assert_eq!(pipeline.take_squashed(), []);
+    assert_eq!(take_squashed(&pipeline), []);
     assert!(matches!(callees[0].settle(false, None), Settled::Done));
-    assert_eq!(pipeline.take_squashed(), []);
+    assert_eq!(take_squashed(&pipeline), []);
     ends(&callees[1]);
-    assert_eq!((pipeline.take_squashed(), sees(&first.1, 1).as_deref()), (vec![second.0], Some("1")));
+    assert_eq!((take_squashed(&pipeline), sees(&first.1, 1).as_deref()), (vec![second.0], Some("1")));
     ends(&first.1);
     // It is not waited for.
     ends(&callees[2]);
@@ -353,7 +386,7 @@ fn there_are_so_many_columns_and_none_before_what_is_on_its_way_to_the_store() {
     assert!(pipeline.open(Dewey::new(&[100]), &isolation()).is_none());
     // The one at the place is given up.
     let again = pipeline.open(Dewey::new(&[2]), &isolation()).unwrap();
-    assert_eq!((pipeline.take_squashed(), again.0 == opened[1].0), (vec![], false));
+    assert_eq!((take_squashed(&pipeline), again.0 == opened[1].0), (vec![], false));
     opened[0].1.make(&put(1, "x")).unwrap();
     ends(&opened[0].1);
     commit(&pipeline, &[&opened[0]]);
@@ -498,7 +531,7 @@ fn what_is_known_is_read_at_once_and_what_was_read_too_early_is_told() {
     second.1.make(&put(7, "a")).unwrap();
     assert!(lock(&stalls.too_early).is_empty(), "it is what it has read");
     second.1.make(&put(7, "b")).unwrap();
-    assert_eq!(pipeline.take_squashed(), [third.0]);
+    assert_eq!(take_squashed(&pipeline), [third.0]);
     assert_eq!(*lock(&stalls.too_early), [(stalls.states[2], stalls.states[1], key(7))]);
     ends(&first.1);
 }

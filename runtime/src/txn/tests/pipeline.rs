@@ -214,7 +214,7 @@ impl Execution {
     }
 
     fn take_squashed(&mut self) {
-        let squashed = self.pipeline.take_squashed();
+        let squashed: Vec<ColumnId> = self.pipeline.take_squashed().into_iter().map(|squashed| squashed.column).collect();
         for run in &mut self.runs {
             if let Some(run) = run.take_if(|run| squashed.contains(&run.column)) {
                 self.squashed.push(run.program);

@@ -323,7 +323,8 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     /// Has the runs of squashed columns begun again. Whether there were any.
     async fn take_squashed(&mut self, plan: &mut Plan<'a>) -> bool {
-        let runs = self.runs_of(&self.pipeline.take_squashed());
+        let columns: Vec<ColumnId> = self.pipeline.take_squashed().into_iter().map(|squashed| squashed.column).collect();
+        let runs = self.runs_of(&columns);
         for run in &runs {
             if let Some(run) = self.runs.get_mut(run) {
                 // That it was begun ahead was not wrong.
