@@ -32,7 +32,7 @@ use crate::speculate::Speculation;
 use crate::txn::contention::Contention;
 use crate::upstream::Roots;
 use crate::workflow::durable::timetable::Scheduled;
-use crate::workflow::{Defined, Executions, Reach, Workflow, Workflows};
+use crate::workflow::{Defined, Executions, Reach, Stories, Workflow, Workflows};
 
 /// Where a function is defined: nothing else may change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -234,6 +234,7 @@ pub struct Catalogue {
     contention: HashMap<String, Arc<Contention>>,
     /// What executions go by that go ahead of themselves, by tenant.
     speculation: HashMap<String, Arc<Speculation>>,
+    stories: HashMap<String, Arc<Stories>>,
     /// Addresses that functions have to themselves.
     addresses: BTreeSet<SocketAddr>,
     /// What applications offer, and where.
@@ -296,6 +297,7 @@ impl Catalogue {
             neighbours: HashMap::new(),
             contention: HashMap::new(),
             speculation: HashMap::new(),
+            stories: HashMap::new(),
             addresses,
             offers: Vec::new(),
             redirects: Vec::new(),
@@ -744,7 +746,9 @@ impl Catalogue {
 
     /// What workflows of a tenant reach.
     fn reach(&mut self, tenant: &str) -> Reach {
+        let stories = self.stories.entry(tenant.to_owned()).or_insert_with(|| Stories::new(Some(Arc::clone(&self.budget))));
         let reach = Reach {
+            stories: Arc::clone(stories),
             speculation: tables_of(&mut self.speculation, tenant, &self.budget),
             functions: Arc::clone(self.neighbours.entry(tenant.to_owned()).or_default()),
             workflows: Arc::clone(self.reachable_workflows.entry(tenant.to_owned()).or_default()),

@@ -26,12 +26,14 @@ use crate::speculate::depth::Load;
 use crate::timeout::within;
 use crate::worker::Following;
 use crate::workflow::durable::{Refused, Started, name_of, status_name};
-use crate::workflow::{Call, Runner, Workflow, called, execute, invocation};
+use crate::workflow::{Call, Named, Runner, Workflow, called, execute_as, invocation};
 
 /// Bytes of an input that are read: four times what a state may have, so that the execution itself says that it is too much where it is near to that.
 const INPUT_BYTES_MAX: u64 = 1 << 20;
 /// For how long a client may wait for the end of an execution.
 const WAIT_MAX: Duration = Duration::from_secs(300);
+/// The name of an execution that has gone ahead of itself, for `sledge workflow explain`.
+const EXECUTION: HeaderName = HeaderName::from_static("sledge-execution");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const METHODS: HeaderValue = HeaderValue::from_static("POST");
 const METHODS_WITH_OPTIONS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
@@ -107,13 +109,19 @@ async fn run(
     if workflow.is_durable() {
         return start(workflow, head, input).await;
     }
-    Ok(match execute(workflow, service, input).await {
+    // So that it can be asked what the execution did.
+    let named = workflow.speculates().then(|| Named::random(workflow));
+    let mut response = match execute_as(workflow, service, input, named.as_ref()).await {
         Outcome::Succeeded(output) => told(StatusCode::OK, &output),
         Outcome::Failed(failure) | Outcome::Aborted(failure) => {
             failed(workflow, failure.error.as_deref(), failure.cause.as_deref())
         }
         Outcome::TimedOut => timed_out(workflow),
-    })
+    };
+    if let Some(name) = named.and_then(|named| HeaderValue::from_str(&named.name).ok()) {
+        response.headers_mut().insert(EXECUTION, name);
+    }
+    Ok(response)
 }
 
 fn failed(workflow: &Workflow, error: Option<&str>, cause: Option<&str>) -> Response<Answer> {

@@ -78,6 +78,11 @@ impl Trail {
         self.path
     }
 
+    /// The ways, each with its state and how the execution had come to it.
+    pub fn ways(&self) -> impl Iterator<Item = (StateIndex, Path, Target)> {
+        self.steps.iter().map(|step| (step.state, step.path, step.target))
+    }
+
     /// The execution went that way. To be told of states with several ways: of others there is nothing to learn.
     pub fn went(&mut self, state: StateIndex, target: Target) {
         if self.steps.len() < STEPS_MAX {

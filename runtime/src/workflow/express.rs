@@ -43,7 +43,7 @@ pub async fn execute(workflow: &Workflow, runner: &impl Runner, input: Value) ->
 }
 
 /// The same for one that has a name already.
-pub(super) async fn execute_as(workflow: &Workflow, runner: &impl Runner, input: Value, named: Option<&Named>) -> Ended {
+pub async fn execute_as(workflow: &Workflow, runner: &impl Runner, input: Value, named: Option<&Named>) -> Ended {
     let about = about(workflow, named);
     within(workflow, runner, input, about, Instant::now() + workflow.time_max(), 0).await
 }
@@ -55,6 +55,15 @@ pub struct Named {
     pub name: Arc<str>,
     /// What tells those apart.
     pub id: Arc<str>,
+}
+
+impl Named {
+    /// A name that the client is told. It does not say how many executions there were before.
+    #[must_use]
+    pub fn random(workflow: &Workflow) -> Named {
+        let id: Arc<str> = format!("{:08x}", fastrand::u32(..)).into();
+        Named { name: format!("{}-{id}", workflow.config.name).into(), id }
+    }
 }
 
 /// The same for one that `depth` others wait for.

@@ -48,9 +48,10 @@ use crate::upstream::{Allowed, Roots, Upstream};
 
 pub use self::durable::Executions;
 pub(crate) use self::express::now_ms;
-pub use self::express::{Ended, Named, execute};
+pub use self::express::{Ended, Named, execute, execute_as};
 pub use self::function::Call;
 pub use self::runner::{Remote, called, invocation};
+pub use self::speculative::story::{Stories, explained};
 
 /// What the names of workflows begin with that are made of a function. No configured workflow is called so.
 const OF_FUNCTION: &str = "fn:";
@@ -125,6 +126,8 @@ pub struct Reach {
     pub contention: Arc<Contention>,
     /// What its executions that go ahead of themselves go by.
     pub speculation: Arc<Speculation>,
+    /// What its executions did that went ahead of themselves.
+    pub stories: Arc<Stories>,
     /// The roots to be believed about other servers.
     pub roots: Arc<Roots>,
     /// Where durable executions are started, if there is a store.
@@ -335,6 +338,18 @@ impl Workflow {
     /// What its executions go by if they go ahead of themselves.
     fn speculation(&self) -> Option<&Speculation> {
         (self.config.speculation != SpeculationLevel::Off).then_some(&*self.reach.speculation)
+    }
+
+    /// Whether its executions go ahead of themselves.
+    #[must_use]
+    pub fn speculates(&self) -> bool {
+        self.speculation().is_some()
+    }
+
+    /// What its executions did, and those of the other workflows of its tenant, that went ahead of themselves.
+    #[must_use]
+    pub fn stories(&self) -> &Stories {
+        &self.reach.stories
     }
 
     /// Where durable executions of it are started, if there is a store.

@@ -205,6 +205,7 @@ impl Served {
         let functions = functions.iter().map(|function| (function.name().to_owned(), Arc::clone(function))).collect();
         let reach = Reach {
             speculation: crate::speculate::Speculation::new([0; 32], None),
+            stories: crate::workflow::Stories::new(None),
             functions: Arc::clone(&neighbours),
             workflows: Arc::clone(&known),
             kv: Some(store.space(TENANT)),

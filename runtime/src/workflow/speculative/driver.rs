@@ -16,13 +16,14 @@ use tokio::sync::Notify;
 
 use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Plan, RunId};
+use super::story::Recorded;
 use crate::kv::{self, KvError};
 use crate::memo::callees::Callees;
 use crate::outcome;
 use crate::speculate::Speculation;
 use crate::speculate::skips::{Grounds, Skip};
 use crate::txn::Transaction;
-use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline};
+use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline, Squashed};
 use crate::workflow::express::{Running, now_ms};
 use crate::workflow::failure::{failed, of_function};
 use crate::workflow::function::{self, Asked, Begun, Call, Replied};
@@ -114,7 +115,7 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
 ) -> Outcome {
     let ((workflow, runner, deadline), squashed) = (real.of(), Arc::new(Notify::new()));
     let knowledge = Knowledge::new(workflow, speculation);
-    let mut plan = Plan::new(definition, about, limits);
+    let mut plan = Recorded::new(Plan::new(definition, about.clone(), limits), workflow, about);
     let mut driver = Driver {
         workflow,
         runner,
@@ -139,16 +140,17 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
         driver.pipeline.stall_by(stalls);
     }
     driver.step(&mut plan, |plan, outside| plan.start(input, outside)).await;
-    loop {
+    let outcome = loop {
         driver.go_on(&mut plan).await;
         if let Some(outcome) = driver.outcome.take() {
-            return outcome;
+            break outcome;
         }
         let happens = tokio::time::timeout_at(deadline.into(), driver.next(&squashed)).await;
+        plan.tick();
         match happens {
-            Err(_) => return Outcome::TimedOut,
+            Err(_) => break Outcome::TimedOut,
             Ok(Happens::Squashed) => {}
-            Ok(Happens::Real(None)) => return Outcome::Failed(failed("States.Runtime", "the execution waits for nothing")),
+            Ok(Happens::Real(None)) => break Outcome::Failed(failed("States.Runtime", "the execution waits for nothing")),
             Ok(Happens::Real(Some(event))) => driver.told(&mut plan, event).await,
             Ok(Happens::Ended(run, replied)) => driver.replied(&mut plan, run, replied).await,
             Ok(Happens::Came(outcome)) => {
@@ -159,7 +161,9 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
                 driver.decided(&mut plan, group).await;
             }
         }
-    }
+    };
+    plan.came_to(&outcome);
+    outcome
 }
 
 impl<'a, R: Runner> Driver<'a, R> {
@@ -202,6 +206,9 @@ impl<'a, R: Runner> Driver<'a, R> {
             if let Some((run, answer)) = self.ended.pop() {
                 self.step(plan, |plan, outside| plan.ended(run, answer, outside)).await;
             } else if let Some((run, failure)) = self.refused.pop() {
+                if failure.is_none() || !plan.is_asked(run) {
+                    plan.story().refused(run);
+                }
                 match failure {
                     _ if !plan.is_asked(run) => plan.refused(run),
                     Some(failure) => self.step(plan, |plan, outside| plan.ended(run, Err(failure), outside)).await,
@@ -311,6 +318,7 @@ impl<'a, R: Runner> Driver<'a, R> {
             && !plan.is_asked(run)
         {
             self.drop_run(run);
+            plan.story().refused(run);
             return plan.refused(run);
         }
         let answer = match Asked::of(task) {
@@ -323,8 +331,15 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     /// Has the runs of squashed columns begun again. Whether there were any.
     async fn take_squashed(&mut self, plan: &mut Plan<'a>) -> bool {
-        let columns: Vec<ColumnId> = self.pipeline.take_squashed().into_iter().map(|squashed| squashed.column).collect();
-        let runs = self.runs_of(&columns);
+        let squashed = self.pipeline.take_squashed();
+        let runs = self.runs_of(&squashed.iter().map(|squashed| squashed.column).collect::<Vec<_>>());
+        for Squashed { column, cause } in squashed {
+            let find = |column: ColumnId| self.runs.iter().find(|(_, run)| run.column == column);
+            let by = cause.by().and_then(find).map(|(_, run)| &run.task.state);
+            if let Some((run, _)) = find(column) {
+                plan.story().squashed(*run, cause, by);
+            }
+        }
         for run in &runs {
             if let Some(run) = self.runs.get_mut(run) {
                 // That it was begun ahead was not wrong.
@@ -380,6 +395,7 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     /// Takes in what was decided about a group. Whether there is more to be decided now.
     async fn decided(&mut self, plan: &mut Plan<'a>, group: Group) -> bool {
+        plan.story().decided(&group);
         match group {
             Group::Commit { commit, .. } => {
                 let Some(space) = self.workflow.reach.kv.clone() else {
@@ -442,6 +458,7 @@ impl<'a, R: Runner> Driver<'a, R> {
     /// The first runs of the group are committed: the base hears of them, and what they were is learned. `bases`: of each, what it rests on, if that is known.
     async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId], bases: Vec<Option<Basis>>) {
         let (mut bases, mut grounds) = (bases.into_iter(), Vec::with_capacity(runs.len()));
+        plan.story().committed(runs);
         for run in runs {
             let basis = bases.next().flatten();
             let Some(UnderWay { transaction, task, took, behind, rests, .. }) = self.runs.remove(run) else {

@@ -4,7 +4,8 @@
 //!   express --input--> driver --Event--> plan (pure) --Do--> the same
 //!                        |  begins runs: Runner, each with a column of the execution's pipeline (txn::pipeline)
 //!                        |  commits groups of columns; only then the plan's base hears of them
-//!                        '- learns from what is committed: speculate
+//!                        |- learns from what is committed: speculate
+//!                        '- tells what it did: story
 //! ```
 //!
 //! * A function takes part whose effects are a transaction that can be thrown away: with `isolation = "serializable"`, and without requests to other servers before the commit (`effects = "split"`). Anything else is
@@ -20,5 +21,6 @@ mod oracle;
 mod plan;
 #[cfg(test)]
 mod simulated;
+pub(super) mod story;
 
 pub(super) use self::driver::execute;

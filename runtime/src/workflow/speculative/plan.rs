@@ -30,6 +30,7 @@ use sledge_workflow::machine::{
 use super::guides::Ahead;
 use super::hole;
 use super::next::Next;
+use super::story::{Story, Why};
 use crate::speculate::paths::{Path as WayPath, Trail};
 use crate::speculate::value;
 use crate::workflow::express::ended;
@@ -122,7 +123,7 @@ enum Phase {
 
 /// What the front was told of a run.
 #[derive(Debug, PartialEq)]
-enum Told {
+pub(super) enum Told {
     Nothing,
     Guess(Answer),
     /// That there is an answer.
@@ -147,6 +148,8 @@ pub(super) struct Plan<'d> {
     next: Option<Next>,
     /// What the base is told when that is over.
     later: Vec<Later>,
+    /// What it did, for operators.
+    story: Story,
 }
 
 /// What the base is told of, but no group.
@@ -173,7 +176,13 @@ impl<'d> Plan<'d> {
             last_run: 0,
             next: None,
             later: Vec::new(),
+            story: Story::default(),
         }
+    }
+
+    /// What it did so far.
+    pub(super) const fn story(&mut self) -> &mut Story {
+        &mut self.story
     }
 
     /// Whether the base waits for that run.
@@ -206,6 +215,7 @@ impl<'d> Plan<'d> {
     pub(super) fn ended(&mut self, run: RunId, answer: Answer, outside: &mut Outside<'_, impl Oracle>) {
         let Some(path) = self.path_of(run).cloned() else { return };
         let Some(run) = self.runs.get_mut(&path) else { return };
+        self.story.ended(run.id, &answer, &run.told);
         if !run.takes_part {
             if self.next.is_some() {
                 return self.later.push(Later::Ended(run.id, answer));
@@ -260,12 +270,14 @@ impl<'d> Plan<'d> {
         self.last_run += 1;
         let Some(run) = self.runs.get_mut(&path) else { return };
         outside.actions.push(Do::Drop(run.id));
+        self.story.again(run.id, RunId(self.last_run), &path, &run.task);
         run.id = RunId(self.last_run);
         if let Phase::Ended(answer) = mem::replace(&mut run.phase, Phase::Asked)
             && run.told == Told::Answer
         {
             // What it has answered is as good a guess as any.
             run.told = Told::Guess(answer);
+            self.story.told(run.id, &run.told);
         }
         self.go_on(outside);
     }
@@ -355,6 +367,7 @@ impl<'d> Plan<'d> {
     fn adopt(&mut self, next: Next, outside: &mut Outside<'_, impl Oracle>) {
         outside.actions.extend(next.actions.into_iter().map(Do::Base));
         (self.base, self.asked, self.trail) = (next.base, next.asked, next.trail);
+        self.story.went_really(self.definition, &self.trail);
     }
 
     /// Makes the front again from the base, and drops all runs for which it does not ask any more.
@@ -368,6 +381,7 @@ impl<'d> Plan<'d> {
         }
         self.go_on(outside);
         let dropped = self.runs.extract_if(.., |_, run| !run.is_asked);
+        let dropped = dropped.inspect(|(_, run)| self.story.dropped(run.id, Why::NotAsked));
         outside.actions.extend(dropped.filter(|(_, run)| !matches!(run.phase, Phase::Asked)).map(|(_, run)| Do::Drop(run.id)));
     }
 
@@ -407,11 +421,13 @@ impl<'d> Plan<'d> {
             if !run.takes_part {
                 let Some(asked) = asked else { continue };
                 run.phase = Phase::Running;
+                self.story.carried_out(run.id);
                 outside.actions.push(Do::CarryOut { run: run.id, task: asked.clone() });
             } else if asked.is_some() || (under_way <= depth && !run.refused && !run.has_hole) {
                 run.phase = Phase::Running;
                 under_way += 1;
                 let behind = behind.filter(|_| asked.is_none());
+                self.story.begun(run.id, asked.is_some(), behind.as_ref());
                 outside.actions.push(Do::Begin { run: run.id, path: path.clone(), task: run.task.clone(), behind });
             }
         }
@@ -441,6 +457,7 @@ impl<'d> Plan<'d> {
                     }
                 }
             };
+            self.story.told(run.id, &told);
             let is_hole = told == Told::Hole;
             run.told = told;
             let task = run.task.task;
@@ -459,7 +476,8 @@ impl<'d> Plan<'d> {
     /// Steps the front. Whether it has failed with that.
     fn tell_front(&mut self, event: Event, outside: &mut Outside<'_, impl Oracle>) -> bool {
         let mut actions = Vec::new();
-        let mut ahead = Ahead { oracle: &mut *outside.oracle, way: &mut self.front_way };
+        let (way, story) = (&mut self.front_way, &mut self.story);
+        let mut ahead = Ahead { oracle: &mut *outside.oracle, way, definition: self.definition, story, is_guess: false };
         let (now_ms, random) = (outside.now_ms, &mut *outside.random);
         step_guided(self.definition, &mut self.front, event, (now_ms, random), &mut ahead, &mut actions);
         let mut fails = false;
@@ -480,9 +498,12 @@ impl<'d> Plan<'d> {
         let Some(path) = self.front.path(task.task) else { return };
         if let Some(run) = self.runs.get_mut(&path) {
             if is_same(&run.task, &task) {
+                self.story.asked_by(run.id, &task.state);
                 (run.task, run.is_asked) = (task, true);
                 return;
             }
+            let why = if run.task.state == task.state { Why::OtherInput } else { Why::NotAsked };
+            self.story.dropped(run.id, why);
             if !matches!(run.phase, Phase::Asked) {
                 outside.actions.push(Do::Drop(run.id));
             }
@@ -491,6 +512,7 @@ impl<'d> Plan<'d> {
         let takes_part = task.purpose == Purpose::Work && task.token.is_none() && outside.oracle.takes_part(&task);
         let has_hole = hole::is_in(&task.input);
         let (id, phase, told) = (RunId(self.last_run), Phase::Asked, Told::Nothing);
+        self.story.asked(id, &path, &task);
         self.runs.insert(path, Run { id, task, takes_part, has_hole, phase, told, refused: false, is_asked: true });
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -13,6 +14,8 @@ use sledge_workflow::machine::{
 };
 
 use super::plan::{Answer, Do, Oracle, Outside, Plan, RUNS_MAX, RunId};
+use super::story::explained::{Explained, RunResult};
+use super::story::tests::{assert_whole, told as told_of};
 use crate::speculate::paths::Path;
 
 /// Seeds of a test: `SEEDS` of them, from `FROM` on, if the environment says so.
@@ -150,8 +153,12 @@ struct World<'d> {
     yields: bool,
     group: Vec<RunId>,
     log: Vec<String>,
-    /// Runs that were begun.
+    steps: u64,
+    /// Runs that were begun, and of these those that were committed, and that have run again.
     begun: usize,
+    committed: usize,
+    squashed: usize,
+    refused: usize,
     outcome: Option<Outcome>,
 }
 
@@ -174,7 +181,11 @@ impl<'d> World<'d> {
             yields: false,
             group: Vec::new(),
             log: Vec::new(),
+            steps: 0,
             begun: 0,
+            committed: 0,
+            squashed: 0,
+            refused: 0,
             outcome: None,
         }
     }
@@ -182,6 +193,8 @@ impl<'d> World<'d> {
     /// Steps the plan, and does what it asks for.
     fn step<T>(&mut self, step: impl FnOnce(&mut Plan<'d>, &mut Outside<'_, Guesses>) -> T) -> T {
         let mut actions = Vec::new();
+        self.steps += 1;
+        self.plan.story().at(Duration::from_micros(self.steps));
         let mut random = || 7;
         let mut outside = Outside { oracle: &mut self.guesses, now_ms: self.now_ms, random: &mut random, actions: &mut actions };
         let result = step(&mut self.plan, &mut outside);
@@ -216,13 +229,30 @@ impl<'d> World<'d> {
     fn go(mut self, input: Value) -> (Outcome, Vec<String>, usize) {
         self.step(|plan, outside| plan.start(input, outside));
         for _ in 0..10_000 {
-            if let Some(outcome) = self.outcome {
+            if let Some(outcome) = self.outcome.take() {
                 assert!(self.group.is_empty());
+                let explained = told_of(std::mem::take(self.plan.story()));
+                self.ends_as(&explained);
                 return (outcome, self.log, self.begun);
             }
             self.happens();
         }
         panic!("{:?} does not end", self.definition.source());
+    }
+
+    /// What is told of the execution is what has happened.
+    fn ends_as(&self, explained: &Explained) {
+        assert_whole(explained);
+        let count = |results: &[RunResult]| explained.runs.iter().filter(|run| results.contains(&run.result)).count();
+        // Not more than a story has.
+        if self.begun < 100 {
+            assert_eq!(explained.left_out, 0);
+            assert_eq!(count(&[RunResult::Committed, RunResult::Adopted]), self.committed, "{explained:?}");
+            assert_eq!(count(&[RunResult::Squashed]), self.squashed, "{explained:?}");
+            let for_good =
+                explained.runs.iter().filter(|run| run.function.as_deref().is_some_and(|name| name.starts_with("real")));
+            assert_eq!(explained.runs.len() - for_good.count(), self.begun - self.refused, "{explained:?}");
+        }
     }
 
     /// One of the things that can happen.
@@ -268,11 +298,16 @@ impl<'d> World<'d> {
         let (run, (path, task)) = self.runs.iter().nth(at).map(|(run, task)| (*run, task.clone())).expect("a run");
         self.runs.remove(&run);
         if self.rng.u32(..20) == 0 && !self.plan.is_asked(run) {
+            self.refused += 1;
+            self.plan.story().refused(run);
             return self.plan.refused(run);
         }
         let has_behind = self.runs.values().any(|(other, _)| *other > path);
         if self.rng.u32(..20) == 0 && self.group.is_empty() && has_behind && self.plan.is_asked(run) {
             // Those behind it have all the room in the pipeline.
+            self.refused += 1;
+            self.squashed += 1;
+            self.plan.story().refused(run);
             return self.step(|plan, outside| plan.make_room(run, outside));
         }
         self.ended.insert(run, format!("{path:?} {:?} {}", name(&task), task.input));
@@ -290,6 +325,8 @@ impl<'d> World<'d> {
         for run in &group[..count] {
             self.log.push(self.ended.remove(run).expect("it has ended"));
         }
+        self.committed += count;
+        self.plan.story().committed(&group[..count]);
         let answers = self.step(|plan, outside| plan.committed(count, outside));
         assert_eq!(answers.len(), count);
         for (task, told) in answers {
@@ -300,6 +337,7 @@ impl<'d> World<'d> {
     fn squash(&mut self) {
         let all: Vec<RunId> = self.runs.keys().chain(self.ended.keys()).copied().collect();
         let Some(run) = self.rng.choice(all).filter(|run| !self.group.contains(run)) else { return };
+        self.squashed += 1;
         self.step(|plan, outside| plan.squashed(run, outside));
     }
 }
