@@ -27,7 +27,7 @@ fn step(number: usize, next: &str) -> Value {
 }
 
 /// Four steps, one after the other. Where the second one has failed to find a key, the third one is left out.
-fn chain() -> Value {
+pub(crate) fn chain() -> Value {
     machine(
         "S0",
         &json!({

@@ -41,6 +41,7 @@ mod encodings;
 mod examples;
 mod exceptions;
 mod expected;
+mod explain;
 mod exporter;
 mod failover;
 mod faults;

@@ -16,3 +16,4 @@ pub mod sources;
 pub mod spec;
 #[cfg(feature = "compiler")]
 pub mod traced;
+pub mod xml;

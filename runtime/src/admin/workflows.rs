@@ -14,6 +14,8 @@
 //! | `POST /workflows/NAME/executions/EXECUTION/restart?from=STATE` | has it go on at that state, with the body as the state's input; without a body with the input that it had last |
 //! | `POST /workflows/NAME/executions/EXECUTION/pause`, `.../resume` | pauses it, or lets it go on |
 //! | `POST /workflows/NAME/pause`, `.../resume` | pauses the workflow with all its executions and those that begin, or lets them go on |
+//! | `GET /workflows/NAME/explain?execution=EXECUTION` | what an express execution did that went ahead of itself: without a name the last one |
+//! | `GET /workflows/NAME/explained` | those of which that is kept, the last one first |
 //! | `GET /workflows/NAME/queues` | where the workflow has limits: what runs and waits, by key, those with the longest queues first |
 //! | `POST /workflows/NAME/executions/EXECUTION/repin` | moves it to the versions of functions that are served now; with `definition=true` also to the definition, if that has the states in which it is |
 //! | `POST /callbacks` | the answer of a task that waits for it: `{"token": ..., "output": ...}`, `{"token": ..., "error": ..., "cause": ...}`, or `{"token": ...}` as a sign of life |
@@ -57,6 +59,14 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
     if let ["workflows"] = &*parts {
         return match *request.method() {
             Method::GET => Ok(answer(StatusCode::OK, &deployer.workflows())),
+            _ => Ok(not_allowed("GET")),
+        };
+    }
+    if let ["workflows", workflow, verb @ ("explain" | "explained")] = &*parts {
+        return match *request.method() {
+            Method::GET => {
+                explained(deployer, (&tenant, workflow), *verb == "explained", option(query, "execution").map(decoded))
+            }
             _ => Ok(not_allowed("GET")),
         };
     }
@@ -131,6 +141,42 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
             _,
         ) => Ok(not_allowed("POST")),
         _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {}", awsm_abi::text::line(&path)))),
+    }
+}
+
+/// What an execution did that went ahead of itself, or those of which that is kept.
+fn explained(
+    deployer: &Deployer,
+    (tenant, workflow): (&str, &str),
+    lists: bool,
+    execution: Option<Arc<str>>,
+) -> Result<Answer, Refusal> {
+    let Some(found) = deployer.workflow(tenant, workflow) else { return Err(Refused::NoWorkflow.into()) };
+    let refused = |status, why: String| Err(Refusal(status, why));
+    if found.is_durable() {
+        let why = format!(
+            "executions of `{workflow}` are durable and do not go ahead of themselves; `sledge workflow history` shows what happened in one"
+        );
+        return refused(StatusCode::CONFLICT, why);
+    }
+    if !found.speculates() {
+        let why = format!(
+            "executions of `{workflow}` start one function after the other: set `speculation` for it to have them go ahead of themselves"
+        );
+        return refused(StatusCode::CONFLICT, why);
+    }
+    if lists {
+        return Ok(answer(StatusCode::OK, &found.stories().list(workflow)));
+    }
+    match (found.stories().explain(workflow, execution.as_deref()), execution) {
+        (Some(explained), _) => Ok(answer(StatusCode::OK, &explained)),
+        (None, None) => refused(StatusCode::NOT_FOUND, format!("no execution of `{workflow}` has ended since the server began")),
+        (None, Some(execution)) => {
+            let execution = awsm_abi::text::line(&execution);
+            let why =
+                format!("nothing is kept of an execution `{execution}` of `{workflow}`: the last ones are listed with --list");
+            refused(StatusCode::NOT_FOUND, why)
+        }
     }
 }
 

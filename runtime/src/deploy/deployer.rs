@@ -36,7 +36,7 @@ use crate::memory;
 use crate::metrics::text::{ExecutionCounts, Gauges};
 use crate::upstream::{self, RootsError};
 use crate::workflow::durable::{ENDS, status_name};
-use crate::workflow::{self, Executions};
+use crate::workflow::{self, Executions, Workflow};
 
 /// Why a change did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -332,6 +332,14 @@ impl Deployer {
     #[must_use]
     pub fn workflows(&self) -> Vec<workflow::Info> {
         self.catalogue().workflows().iter().map(|workflow| workflow.info()).collect()
+    }
+
+    /// The workflow of that name.
+    #[must_use]
+    pub fn workflow(&self, tenant: &str, name: &str) -> Option<Arc<Workflow>> {
+        let catalogue = self.catalogue();
+        let is_it = |workflow: &&Arc<Workflow>| workflow.config.tenant == tenant && workflow.config.name == name;
+        catalogue.workflows().iter().find(is_it).cloned()
     }
 
     /// What a function wrote to its standard error.

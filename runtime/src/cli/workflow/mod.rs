@@ -1,6 +1,7 @@
-//! `sledge workflow`: definitions of workflows, without a server; and their durable executions, in one (`executions`, `record`, `repin`, `remove`).
+//! `sledge workflow`: definitions of workflows, without a server; and executions, in one: durable ones (`executions`, `record`, `repin`, `remove`), and express ones that go ahead of themselves (`explain`).
 
 mod executions;
+mod explain;
 mod record;
 mod remove;
 mod repin;
@@ -15,6 +16,7 @@ use sledge_workflow::draw;
 use sledge_workflow::rehearse::{CaseResult, Suite};
 
 use self::executions::{CallbackArgs, ListArgs, OneArgs, PauseArgs, QueuesArgs, RestartArgs, StartArgs, StopArgs};
+use self::explain::ExplainArgs;
 use self::record::RecordArgs;
 use self::remove::RemoveArgs;
 use self::repin::RepinArgs;
@@ -39,6 +41,8 @@ pub(super) enum WorkflowCommand {
     Show(OneArgs),
     /// Show what happened in an execution
     History(OneArgs),
+    /// Show what an express execution did that went ahead of itself (`speculation`): what ran when, what was guessed, and why runs were dropped
+    Explain(ExplainArgs),
     /// Make a test of an execution that has ended: what its tasks answered becomes mocks, what happened is expected
     Record(RecordArgs),
     /// Stop an execution
@@ -102,6 +106,7 @@ pub(super) fn workflow(command: &WorkflowCommand) -> ExitCode {
         WorkflowCommand::List(args) => executions::list(args),
         WorkflowCommand::Show(args) => executions::show(args),
         WorkflowCommand::History(args) => executions::history(args),
+        WorkflowCommand::Explain(args) => explain::explain(args),
         WorkflowCommand::Record(args) => record::record(args),
         WorkflowCommand::Stop(args) => executions::stop(args),
         WorkflowCommand::Redrive(args) => executions::redrive(args),

@@ -23,6 +23,8 @@ mod scene;
 mod svg;
 mod text;
 
+pub use self::svg::escaped;
+
 use self::compose::Composer;
 use self::limits::{STATES_MAX, TEXT_COLUMNS};
 use self::metrics::Metrics;

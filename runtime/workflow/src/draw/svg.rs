@@ -165,8 +165,9 @@ fn towards((x, y): (i64, i64), (to_x, to_y): (i64, i64)) -> (i64, i64) {
     (part(x, to_x), part(y, to_y))
 }
 
-/// Text for XML. Characters that XML has not are replaced.
-fn escaped(text: &str) -> String {
+/// Text for XML, between tags and in quotes. Characters that XML has not are replaced.
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
