@@ -1,7 +1,9 @@
 //! `sledge workflow explain`: what is told of executions that went ahead of themselves.
 
 use crate::ahead::chain;
+use crate::collector::{Collector, Span};
 use crate::durable::{printed, sledge};
+use crate::telemetry;
 use crate::transactions::function;
 use serde_json::{Value, json};
 use sledge_tests::http::Reply;
@@ -178,5 +180,34 @@ fn the_last_executions_are_kept() {
     assert!(table.lines().count() == KEPT + 1 && table.starts_with("execution"), "{table}");
     let gone = sledge(&server, &["workflow", "explain", "ahead", &names[1]]);
     assert!(gone.code() != 0 && gone.stderr.contains("the last ones are listed with --list"), "{gone:?}");
+    server.stop();
+}
+
+#[test]
+fn runs_and_commits_are_spans_of_the_request() {
+    let (folder, collector) = (tempfile::tempdir().expect("a folder"), Collector::start());
+    let more = json!({ "kv": "memory", "workers": 2, "workflows": [workflows(folder.path())[0]] });
+    let server = telemetry::server(&collector, json!([function("t", json!({}))]), json!({}), more);
+    for _ in 0..4 {
+        execute(&server, "ahead", ["set a 1", "get a\npause 200", "get c", "get d"]);
+    }
+    let last = execute(&server, "ahead", ["get a", "get b\npause 500", "get c", "get d"]);
+    let of_last = |span: &&Span| span.get("sledge.execution") == last;
+    let has_all = |spans: &[Span]| {
+        let of_last: Vec<&Span> = spans.iter().filter(of_last).collect();
+        of_last.len() >= 4 && spans.iter().any(|span| span.id == of_last[0].parent)
+    };
+    let spans = collector.wait_for(has_all);
+    let states: Vec<&Span> = spans.iter().filter(of_last).collect();
+    let dropped = states.iter().find(|span| span.name == "state S2").unwrap_or_else(|| panic!("{states:#?}"));
+    let told = ["sledge.speculative", "sledge.result", "sledge.behind", "sledge.reason"].map(|name| dropped.get(name));
+    assert_eq!(told, ["true", "dropped", "S1", "not_asked"]);
+    let first = states.iter().find(|span| span.name == "state S0").expect("the first state");
+    assert_eq!((first.get("sledge.result"), first.get("faas.invoked_name")), ("committed", "t"));
+    let request = spans.iter().find(|span| span.id == first.parent).expect("the request");
+    let is_within = request.begin_ns <= dropped.begin_ns && dropped.end_ns <= request.end_ns;
+    assert!(request.name.starts_with("POST") && is_within, "{request:?} {dropped:?}");
+    // The executions before it have written something.
+    assert!(spans.iter().any(|span| span.name == "commit" && span.get("sledge.result") == "made"), "{spans:#?}");
     server.stop();
 }

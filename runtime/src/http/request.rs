@@ -269,7 +269,7 @@ fn handle(
                     service.shard.thread().executions.add(1);
                     // It may be refused before its body was read.
                     activity.linger();
-                    Step::later(super::workflow::answer(Rc::clone(service), workflow, head, incoming, manner))
+                    Step::later(super::workflow::answer(Rc::clone(service), (workflow, marks.trace), head, incoming, manner))
                 }
                 Refused::File(folder) => {
                     service.shard.thread().files.add(1);

@@ -23,6 +23,7 @@ use crate::invoke::function::Function;
 use crate::outcome::Failure;
 use crate::reply;
 use crate::speculate::depth::Load;
+use crate::telemetry::Trace;
 use crate::timeout::within;
 use crate::worker::Following;
 use crate::workflow::durable::{Refused, Started, name_of, status_name};
@@ -67,12 +68,12 @@ impl Runner for Rc<HttpService> {
 /// The answer to a request for a workflow.
 pub(super) async fn answer(
     service: Rc<HttpService>,
-    workflow: Arc<Workflow>,
+    (workflow, trace): (Arc<Workflow>, Option<Arc<Trace>>),
     head: Parts,
     incoming: Incoming,
     manner: Manner,
 ) -> Handled {
-    match run(&service, &workflow, &head, incoming).await {
+    match run(&service, (&workflow, trace), &head, incoming).await {
         Ok(response) => Handled::answered(response, None, manner),
         Err(failure) => {
             let is_method = failure == Failure::MethodNotAllowed;
@@ -87,7 +88,7 @@ pub(super) async fn answer(
 
 async fn run(
     service: &Rc<HttpService>,
-    workflow: &Arc<Workflow>,
+    (workflow, trace): (&Arc<Workflow>, Option<Arc<Trace>>),
     head: &Parts,
     incoming: Incoming,
 ) -> Result<Response<Answer>, Failure> {
@@ -111,7 +112,7 @@ async fn run(
     }
     // So that it can be asked what the execution did.
     let named = workflow.speculates().then(|| Named::random(workflow));
-    let mut response = match execute_as(workflow, service, input, named.as_ref()).await {
+    let mut response = match execute_as(workflow, service, input, named.as_ref(), trace).await {
         Outcome::Succeeded(output) => told(StatusCode::OK, &output),
         Outcome::Failed(failure) | Outcome::Aborted(failure) => {
             failed(workflow, failure.error.as_deref(), failure.cause.as_deref())

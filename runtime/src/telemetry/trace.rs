@@ -90,9 +90,9 @@ impl Trace {
     }
 
     /// Hands in a part of it.
-    pub fn part(&self, name: &'static str, times: [Instant; 2], more: impl FnOnce(&mut Span)) {
+    pub fn part(&self, name: impl Into<Cow<'static, str>>, times: [Instant; 2], more: impl FnOnce(&mut Span)) {
         if self.is_wanted() {
-            self.submit(&self.beside(), Some(self.own.span), Cow::Borrowed(name), Kind::Internal, times, more);
+            self.submit(&self.beside(), Some(self.own.span), name.into(), Kind::Internal, times, more);
         }
     }
 

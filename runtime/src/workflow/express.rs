@@ -21,6 +21,7 @@ use super::function::{self, Asked};
 use super::items::Unread;
 use super::speculative;
 use super::{DEPTH_MAX, Runner, Workflow, http, items, store};
+use crate::telemetry::Trace;
 
 /// States that follow each other without a pause: nothing else runs on the thread meanwhile.
 const TRANSITIONS_PER_STEP: u32 = 8;
@@ -39,13 +40,19 @@ static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Executes a workflow with that input, for as long as it may take. Dropping the future gives it up, with all that it has begun.
 pub async fn execute(workflow: &Workflow, runner: &impl Runner, input: Value) -> Ended {
-    execute_as(workflow, runner, input, None).await
+    execute_as(workflow, runner, input, None, None).await
 }
 
-/// The same for one that has a name already.
-pub async fn execute_as(workflow: &Workflow, runner: &impl Runner, input: Value, named: Option<&Named>) -> Ended {
+/// The same for one that has a name already. Spans are parts of that trace.
+pub async fn execute_as(
+    workflow: &Workflow,
+    runner: &impl Runner,
+    input: Value,
+    named: Option<&Named>,
+    trace: Option<Arc<Trace>>,
+) -> Ended {
     let about = about(workflow, named);
-    within(workflow, runner, input, about, Instant::now() + workflow.time_max(), 0).await
+    within(workflow, runner, input, (about, trace), Instant::now() + workflow.time_max(), 0).await
 }
 
 /// What an express execution is called, where the client has a say in that.
@@ -67,14 +74,21 @@ impl Named {
 }
 
 /// The same for one that `depth` others wait for.
-async fn within(workflow: &Workflow, runner: &impl Runner, input: Value, about: About, deadline: Instant, depth: u32) -> Ended {
+async fn within(
+    workflow: &Workflow,
+    runner: &impl Runner,
+    input: Value,
+    (about, trace): (About, Option<Arc<Trace>>),
+    deadline: Instant,
+    depth: u32,
+) -> Ended {
     let Ok(definition) = &workflow.definition else {
         return Outcome::Failed(failed("States.Runtime", "the workflow is not served"));
     };
     let mut running = Running::new(workflow, runner, deadline, depth);
     let limits = Limits { transitions_per_step: TRANSITIONS_PER_STEP, ..Limits::default() };
     if let Some(speculation) = workflow.speculation() {
-        return speculative::execute(definition, (about, limits), running, speculation, input).await;
+        return speculative::execute(definition, (about, limits, trace), running, speculation, input).await;
     }
     let mut execution = Execution::new(definition, about, limits, false);
     let (mut random, mut actions) = (fastrand::Rng::new(), Vec::new());
@@ -351,7 +365,7 @@ async fn other(
     }
     let deadline = deadline.min(Instant::now() + other.time_max());
     let executed: Pin<Box<dyn Future<Output = Ended> + '_>> =
-        Box::pin(within(&other, runner, input, about(&other, None), deadline, depth + 1));
+        Box::pin(within(&other, runner, input, (about(&other, None), None), deadline, depth + 1));
     match executed.await {
         Outcome::Succeeded(output) => Ok(Arc::unwrap_or_clone(output)),
         Outcome::Failed(failure) | Outcome::Aborted(failure) => Err(failure),

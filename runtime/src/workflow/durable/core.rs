@@ -282,7 +282,7 @@ impl<R: Runner + 'static> Core<R> {
                 drop(answer.send(self.call_back(tenant.as_deref(), &token, event).await));
             }
             Message::Express { workflow, named, input, mut answer } => {
-                let executed = self.unless_stopping(express::execute_as(&workflow, &self.runner, input, Some(&named)));
+                let executed = self.unless_stopping(express::execute_as(&workflow, &self.runner, input, Some(&named), None));
                 // A client that has gone gives it up.
                 let ended = tokio::select! {
                     ended = executed => ended.ok_or(Refused::Stopping),

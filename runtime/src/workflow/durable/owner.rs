@@ -128,7 +128,7 @@ impl<R: Runner + 'static> Server<R> {
                 biased;
                 () = answer.closed() => {}
                 () = self.until_stopped() => drop(answer.send(Err(Refused::Stopping))),
-                ended = express::execute_as(&workflow, &*self.runner, input, Some(&named)) => drop(answer.send(Ok(ended))),
+                ended = express::execute_as(&workflow, &*self.runner, input, Some(&named), None) => drop(answer.send(Ok(ended))),
             }
             return;
         }

@@ -22,6 +22,7 @@ use crate::memo::callees::Callees;
 use crate::outcome;
 use crate::speculate::Speculation;
 use crate::speculate::skips::{Grounds, Skip};
+use crate::telemetry::Trace;
 use crate::txn::Transaction;
 use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline, Squashed};
 use crate::workflow::express::{Running, now_ms};
@@ -108,14 +109,14 @@ enum Happens {
 /// Executes a workflow that is served, and goes ahead of itself; `real` carries out what cannot be taken back.
 pub(in crate::workflow) async fn execute<'a, R: Runner>(
     definition: &'a Definition,
-    (about, limits): (About, Limits),
+    (about, limits, trace): (About, Limits, Option<Arc<Trace>>),
     real: Running<'a, R>,
     speculation: &'a Speculation,
     input: Value,
 ) -> Outcome {
     let ((workflow, runner, deadline), squashed) = (real.of(), Arc::new(Notify::new()));
     let knowledge = Knowledge::new(workflow, speculation);
-    let mut plan = Recorded::new(Plan::new(definition, about.clone(), limits), workflow, about);
+    let mut plan = Recorded::new(Plan::new(definition, about.clone(), limits), workflow, about, trace);
     let mut driver = Driver {
         workflow,
         runner,
