@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads sharing sharing-simulated polybench fuzz stress simulate simulate-speculation pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads sharing sharing-simulated speculation polybench fuzz stress simulate simulate-speculation pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -191,6 +191,11 @@ sharing-simulated: programs ## MXFaaS's suite on 2 to 16 simulated cores, after 
 		$(target)/release/sharing-simulated measure --json $(simulated)/run.json)
 	@$(target)/release/sharing-simulated figures --run "$(or $(RUN),$(simulated)/run.json)" $(if $(DELAY),--delay $(DELAY)) \
 		--json $(simulated)/figures.json --plot $(simulated)/figures
+
+speculation: programs ## the suites of SpecFaaS with each level of speculation and without, less than 40 minutes; PROGRAMS="banking,ts-left" LEVELS="outputs,skips" PARTS="speed-up,hits" SECONDS=0.7 QUICK=1, FOLDER=DIR for JSON and plots
+	@$(if $(FOLDER),mkdir -p $(FOLDER))
+	@$(target)/release/speculation $(if $(QUICK),--quick) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(LEVELS),--levels $(LEVELS)) $(if $(PARTS),--parts $(PARTS)) \
+		$(if $(FOLDER),--json $(FOLDER)/speculation.json --plot $(FOLDER)/speculation)
 
 fuzz: setup ## random modules beside an interpreter, random, streaming, hostile and damaged components, MINUTES=10 each; KINDS="modules components" ALL_MODES=1 FROM=seed
 	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))

@@ -38,6 +38,7 @@ pub mod sharing;
 pub mod simple;
 pub mod simulated;
 pub mod soak;
+pub mod speculation;
 pub mod spread;
 pub mod steps;
 pub mod store;

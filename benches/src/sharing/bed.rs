@@ -160,7 +160,7 @@ impl Running {
 }
 
 /// What a server says at an address, with status 200.
-fn http_get(address: SocketAddr, path: &str) -> Result<String> {
+pub(crate) fn http_get(address: SocketAddr, path: &str) -> Result<String> {
     use std::io::{Read as _, Write as _};
     let mut stream = std::net::TcpStream::connect(address).with_context(|| format!("no connection to {address}"))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
