@@ -23,6 +23,7 @@ mod server;
 mod shared;
 mod sharing;
 mod shop;
+mod speculation;
 mod workflows;
 
 use anyhow::{Context, Result};
@@ -174,6 +175,22 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("sharing-memo-cpu-ratio", sharing::memo_cpu_ratio),
     ("sharing-memo-p50-us", sharing::memo_p50_us),
     ("sharing-memo-remote-us", sharing::memo_remote_us),
+    ("speculation-faaschain-ratio", speculation::faaschain_ratio),
+    ("speculation-trainticket-ratio", speculation::trainticket_ratio),
+    ("speculation-alibaba-ratio", speculation::alibaba_ratio),
+    ("speculation-ceiling-ratio", speculation::ceiling_ratio),
+    ("speculation-calls-ceiling-ratio", speculation::calls_ceiling_ratio),
+    ("speculation-seven-functions-ratio", speculation::seven_functions_ratio),
+    ("speculation-throughput-ratio", speculation::throughput_ratio),
+    ("speculation-throughput-stalls-ratio", speculation::throughput_stalls_ratio),
+    ("speculation-p99-percent", speculation::p99_percent),
+    ("speculation-wasted-90-percent", speculation::wasted_90_percent),
+    ("speculation-wasted-70-percent", speculation::wasted_70_percent),
+    ("speculation-wasted-50-percent", speculation::wasted_50_percent),
+    ("speculation-near-ratio", speculation::near_ratio),
+    ("speculation-saturated-ratio", speculation::saturated_ratio),
+    ("speculation-poison-ratio", speculation::poison_ratio),
+    ("speculation-poison-mb", speculation::poison_mb),
 ];
 
 /// The measurement of the promise `name`.
@@ -206,6 +223,8 @@ pub struct Bench {
     mixed: Option<mixed::Mixed>,
     /// Workflows beside moto.
     moto: Option<workflows::Peer>,
+    /// The suites of SpecFaaS.
+    speculated: Option<speculation::Speculated>,
     folder: TempDir,
 }
 
@@ -234,6 +253,7 @@ impl Bench {
             sorted: None,
             mixed: None,
             moto: None,
+            speculated: None,
             folder,
         })
     }
@@ -325,6 +345,14 @@ impl Bench {
             Some(peer) => Ok(peer),
             None => Ok(*self.moto.insert(workflows::beside_moto()?)),
         }
+    }
+
+    /// The suites of SpecFaaS.
+    fn speculated(&mut self) -> Result<&speculation::Speculated> {
+        if self.speculated.is_none() {
+            self.speculated = Some(speculation::measured(self)?);
+        }
+        self.speculated.as_ref().context("it was just measured")
     }
 
     /// The run of all kernels.

@@ -150,6 +150,20 @@ impl Settings {
         Settings { seconds: 0.2, turns: 1, warm_up: 64, executions_min: 20, loads: vec![0.5], ..Settings::usual(workers) }
     }
 
+    /// What the promises are about: about ten minutes.
+    pub fn promised(workers: usize) -> Settings {
+        let levels = level::ALL.iter().filter(|level| !["paths", "outputs"].contains(&level.name));
+        Settings {
+            levels: levels.collect(),
+            loads: vec![0.7],
+            stores: vec![Place::Embedded],
+            hits_of: vec![Suite::FaasChain],
+            seconds: 0.45,
+            parts: Parts { cold: false, ..Parts::ALL },
+            ..Settings::usual(workers)
+        }
+    }
+
     fn check(&self) -> Result<()> {
         ensure!(!self.programs.is_empty() && !self.levels.is_empty(), "nothing is measured");
         ensure!(
