@@ -181,7 +181,11 @@ impl<'a, R: Runner> Driver<'a, R> {
         let result = step(plan, &mut outside);
         for action in actions {
             match action {
-                Do::Begin { run, path, task, behind } => self.begin(run, &path, task, behind),
+                Do::Begin { run, path, task, behind } => {
+                    if self.begin(run, &path, task, behind) {
+                        plan.story().skipped(run);
+                    }
+                }
                 Do::Drop(run) => self.drop_run(run),
                 Do::CarryOut { run, task } => {
                     self.for_good.insert(task.task, run);
@@ -236,8 +240,8 @@ impl<'a, R: Runner> Driver<'a, R> {
         }
     }
 
-    /// Begins a run, with a column.
-    fn begin(&mut self, run: RunId, path: &[u32], task: StartTask, behind: Option<Arc<str>>) {
+    /// Begins a run, with a column. Whether a known answer stands for it.
+    fn begin(&mut self, run: RunId, path: &[u32], task: StartTask, behind: Option<Arc<str>>) -> bool {
         let behind = behind.and_then(|state| self.knowledge.state(&state));
         match self.try_begin(run, path, &task) {
             Ok((column, transaction, filled)) => {
@@ -248,13 +252,16 @@ impl<'a, R: Runner> Driver<'a, R> {
                         (Rests::Skipped(grounds, version), AbortHandle::new_pair().0, Some(Duration::ZERO))
                     }
                 };
+                let is_skipped = took.is_some();
                 let under_way = UnderWay { column, transaction, task, began: Instant::now(), took, behind, rests, handle };
                 self.runs.insert(run, under_way);
+                return is_skipped;
             }
             Err(Unbegun::Later) => self.refused.push((run, None)),
             Err(Unbegun::NoRoom(failure)) => self.refused.push((run, Some(failure))),
             Err(Unbegun::Failed(failure)) => self.ended.push((run, Err(failure))),
         }
+        false
     }
 
     fn try_begin(&mut self, run: RunId, path: &[u32], task: &StartTask) -> Result<(ColumnId, Arc<Transaction>, Filled), Unbegun> {

@@ -27,11 +27,11 @@ const STYLE: &str = "\
 .se-page{fill:#fff}.se-title{font:600 15px system-ui,sans-serif;fill:#1f2328}.se-text{font:12px system-ui,sans-serif;fill:#1f2328}\
 .se-dim{font:11px system-ui,sans-serif;fill:#59636e}.se-grid{stroke:#d1d9e0;stroke-width:1}.se-band{fill:#59636e;fill-opacity:.13}\
 .se-commit{stroke:#424a53;stroke-width:1.5}.se-undone{stroke:#c0362c;stroke-width:1.5;stroke-dasharray:4 3}.se-arrow{fill:none;stroke:#59636e;stroke-width:1.2}.se-head{fill:#59636e}\
-.se-committed{fill:#0969da}.se-adopted{fill:#1a7f37}.se-carried_out{fill:#8250df}.se-dropped{fill:#cf222e}.se-squashed{fill:#bc6c00}.se-left{fill:#818b98}\
+.se-committed{fill:#0969da}.se-adopted{fill:#1a7f37}.se-skipped{fill:#0a7d8c}.se-carried_out{fill:#8250df}.se-dropped{fill:#cf222e}.se-squashed{fill:#bc6c00}.se-left{fill:#818b98}\
 .se-wait{fill-opacity:.28}.se-hatch{stroke:#fff;stroke-width:2;stroke-opacity:.75}.se-right{fill:#fff;stroke:#1f2328;stroke-width:1.5}.se-wrong{fill:#ffce00;stroke:#1f2328;stroke-width:1.5}\
 @media(prefers-color-scheme:dark){.se-page{fill:#0f1419}.se-title,.se-text{fill:#eef2f6}.se-dim{fill:#a9b4bf}.se-grid{stroke:#2a323b}.se-band{fill:#b4bec8}\
 .se-commit{stroke:#d1d9e0}.se-undone{stroke:#f0716a}.se-arrow{stroke:#a9b4bf}.se-head{fill:#a9b4bf}\
-.se-committed{fill:#58a6ff}.se-adopted{fill:#3fb950}.se-carried_out{fill:#b392f0}.se-dropped{fill:#f0716a}.se-squashed{fill:#e3a02e}.se-left{fill:#7d8894}\
+.se-committed{fill:#58a6ff}.se-adopted{fill:#3fb950}.se-skipped{fill:#4fd1df}.se-carried_out{fill:#b392f0}.se-dropped{fill:#f0716a}.se-squashed{fill:#e3a02e}.se-left{fill:#7d8894}\
 .se-hatch{stroke:#0f1419}.se-right{fill:#0f1419;stroke:#eef2f6}.se-wrong{fill:#ffce00;stroke:#eef2f6}}";
 
 /// Where everything is.
@@ -100,7 +100,7 @@ fn document(out: &mut String, explained: &Explained) -> Result {
     for (at, run) in explained.runs.iter().enumerate() {
         row(out, at, run, &layout)?;
     }
-    write_legend(out, (MARGIN, legend))?;
+    write_legend(out, explained, (MARGIN, legend))?;
     let mut y = legend + 34.0;
     if !shown.is_empty() {
         label(out, "se-text", (MARGIN, y), "Runs that do not count:")?;
@@ -236,10 +236,11 @@ fn arrows(out: &mut String, explained: &Explained, layout: &Layout) -> Result {
     Ok(())
 }
 
-fn write_legend(out: &mut String, (left, y): (f64, f64)) -> Result {
-    const RESULTS: [RunResult; 6] = [
+fn write_legend(out: &mut String, explained: &Explained, (left, y): (f64, f64)) -> Result {
+    const RESULTS: [RunResult; 7] = [
         RunResult::Committed,
         RunResult::Adopted,
+        RunResult::Skipped,
         RunResult::CarriedOut,
         RunResult::Dropped,
         RunResult::Squashed,
@@ -252,7 +253,7 @@ fn write_legend(out: &mut String, (left, y): (f64, f64)) -> Result {
         x += 19.0 + text.chars().count() as f64 * 5.9 + 16.0;
         Ok(())
     };
-    for result in RESULTS {
+    for result in RESULTS.into_iter().filter(|result| explained.runs.iter().any(|run| run.result == *result)) {
         let shape = format!("<rect class=\"se-{}\" width=\"14\" height=\"11\" rx=\"2\"/>", result.word());
         next(out, &shape, text::word(result))?;
     }

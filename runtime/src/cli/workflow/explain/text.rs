@@ -71,6 +71,7 @@ fn runs_line(explained: &Explained) -> String {
     let counts = [
         count(of(RunResult::Committed), "committed"),
         count(of(RunResult::Adopted), "ran ahead and counted"),
+        count(of(RunResult::Skipped), "left out, since their answers were known"),
         count(of(RunResult::CarriedOut), "carried out for good"),
         count(of(RunResult::Dropped), "dropped"),
         count(of(RunResult::Squashed), "squashed"),
@@ -182,6 +183,7 @@ pub(super) const fn word(result: RunResult) -> &'static str {
     match result {
         RunResult::Committed => "committed",
         RunResult::Adopted => "ran ahead",
+        RunResult::Skipped => "answer known",
         RunResult::CarriedOut => "carried out",
         RunResult::Dropped => "dropped",
         RunResult::Squashed => "squashed",

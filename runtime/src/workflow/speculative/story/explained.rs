@@ -103,6 +103,8 @@ pub enum RunResult {
     Committed,
     /// It began ahead of that, and counts.
     Adopted,
+    /// Its function did not run: its answer was known, and what that rests on is unchanged.
+    Skipped,
     /// It began when all before it was committed, and could not be taken back.
     CarriedOut,
     /// It was not wanted.
@@ -245,6 +247,7 @@ impl RunResult {
         match self {
             RunResult::Committed => "committed",
             RunResult::Adopted => "adopted",
+            RunResult::Skipped => "skipped",
             RunResult::CarriedOut => "carried_out",
             RunResult::Dropped => "dropped",
             RunResult::Squashed => "squashed",
@@ -255,6 +258,6 @@ impl RunResult {
     /// Whether the run is a part of what the execution came to.
     #[must_use]
     pub const fn counts(self) -> bool {
-        matches!(self, RunResult::Committed | RunResult::Adopted | RunResult::CarriedOut)
+        matches!(self, RunResult::Committed | RunResult::Adopted | RunResult::Skipped | RunResult::CarriedOut)
     }
 }

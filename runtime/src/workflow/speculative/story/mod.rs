@@ -72,6 +72,8 @@ struct Row {
     begun: Option<At>,
     /// Whether all before it was committed when it began.
     was_due: bool,
+    /// Whether a known answer stands for it.
+    is_skipped: bool,
     /// Whether it is carried out for good.
     is_for_good: bool,
     /// The state before it, if the run of that had not ended, and that run.
@@ -171,6 +173,7 @@ impl Story {
             asked: self.now,
             begun: None,
             was_due: false,
+            is_skipped: false,
             is_for_good: false,
             behind: None,
             refused: 0,
@@ -208,6 +211,13 @@ impl Story {
         let before =
             self.rows.iter().filter(|row| row.over.is_none() && row.ended.is_none() && *row.state == *state && row.path < *path);
         before.max_by(|one, other| one.path.cmp(&other.path)).map(|row| row.run)
+    }
+
+    /// A known answer stands for a run that has begun.
+    pub(super) fn skipped(&mut self, run: RunId) {
+        if let Some(row) = self.row(run) {
+            row.is_skipped = true;
+        }
     }
 
     /// A task is carried out for good.

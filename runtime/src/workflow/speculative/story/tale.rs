@@ -122,6 +122,7 @@ impl Story {
 impl Row {
     fn result(&self) -> RunResult {
         match &self.over {
+            Some((_, Over::Committed(_))) if self.is_skipped => RunResult::Skipped,
             Some((_, Over::Committed(_))) if self.was_due => RunResult::Committed,
             Some((_, Over::Committed(_))) => RunResult::Adopted,
             Some((_, Over::Left(Why::OtherInput(_) | Why::NotAsked(_)))) => RunResult::Dropped,

@@ -121,6 +121,17 @@ fn a_run_is_told_from_its_begin_to_its_commit() {
 }
 
 #[test]
+fn a_run_for_which_a_known_answer_stands_is_told_as_that_unless_it_has_to_run() {
+    let mut story = begun(3);
+    (1..3).for_each(|run| story.skipped(RunId(run)));
+    (0..3).for_each(|run| story.ended(RunId(run), &Ok(json!(1)), &Told::Nothing));
+    story.squashed(RunId(2), Cause::Changed(Some(key("k"))), None);
+    story.committed(&[RunId(0), RunId(1)]);
+    let results: Vec<RunResult> = told(story).runs.iter().map(|run| run.result).collect();
+    assert_eq!(results, [RunResult::Committed, RunResult::Skipped, RunResult::Squashed]);
+}
+
+#[test]
 fn why_a_run_does_not_count_is_said_in_a_sentence() {
     let mut story = begun(7);
     let ids = columns(2);
