@@ -1,6 +1,7 @@
 //! `speculation`: express executions that begin functions before those before them have answered. They answer what the same workflow answers without, and leave the same in the store.
 
 use crate::durable::machine;
+use crate::kv::Redis;
 use crate::transactions::{function, on_every_store};
 use serde_json::{Value, json};
 use sledge_tests::http::{Client, TIME_MAX};
@@ -252,6 +253,34 @@ fn a_step_that_reads_too_early_each_time_waits_for_the_write() {
     };
     let (squashes, stalls) = (squashed("outputs"), squashed("stalls"));
     assert!(squashes >= 10 && stalls < squashes / 2, "{squashes} without waits, {stalls} with them");
+}
+
+/// All executions change the same key, so that what runs ahead is squashed by others again and again. They go on as without speculation then.
+#[test]
+fn executions_that_conflict_each_time_do_not_go_ahead_for_long() {
+    let redis = Redis::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(folder.path(), &json!({ "kv": redis.url(), "workers": 2 }), "stalls");
+    let address = server.address;
+    let squashed = |executions: u64| {
+        let before = runs(&server, "squashed");
+        thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(move || {
+                    let client = Client::new(address, TIME_MAX);
+                    for _ in 0..executions {
+                        let lines = ["next hot 2", "get hot", "next hot 2", "get y"].map(str::to_owned);
+                        assert_eq!(run(&client, "ahead", &lines).len(), STEPS);
+                    }
+                });
+            }
+        });
+        runs(&server, "squashed") - before
+    };
+    let (first, second) = (squashed(60), squashed(60));
+    assert!(second < 60, "{first} were squashed of 360 executions, and then {second}");
+    assert_eq!(server.client().post("/t", "get hot").text().trim_end(), "stored 1440");
+    server.stop();
 }
 
 /// Money is moved by executions at the same time: it never gets more or less, also in the middle of an execution.

@@ -1,5 +1,7 @@
 //! Whether it pays to start a state before the one before it has ended: the time that it has saved, less the processor time that it has wasted, as a running average for each edge.
 //!
+//! Conflicts with transactions outside are no matter of one edge: what is lost by them a whole execution has lost, and a workflow whose executions lose more than they save does not go ahead.
+//!
 //! An edge whose average is below zero is off. One of [`PROBED`] executions tries it nevertheless, so that it comes on again when it would pay. An edge that has lost [`LOSSES_MAX`] times in a
 //! row is off whatever it has saved before: so inputs that are made to mispredict waste so many runs at most, and one in 64 after that.
 
@@ -19,6 +21,8 @@ pub const SAMPLES_MIN: u8 = 4;
 pub const LOSSES_MAX: u8 = 16;
 /// The most that one outcome counts: a clock that was set, or a function that waited for an hour, must not decide for all times.
 const OUTCOME_MAX: Duration = Duration::from_secs(10);
+/// The part of all bytes that whole workflows may have.
+const WORKFLOWS_PART: usize = 8;
 /// The average moves by this part of the difference.
 const PART: i64 = 8;
 
@@ -52,10 +56,12 @@ impl Verdict {
     }
 }
 
-/// What edges have saved and wasted.
+/// What edges have saved and wasted, and whole executions of workflows.
 #[derive(Debug)]
 pub struct Benefits {
     edges: Bounded<Edge, Benefit>,
+    /// By the fingerprints of their definitions.
+    workflows: Bounded<u64, Benefit>,
 }
 
 /// What one has.
@@ -122,7 +128,11 @@ impl Benefits {
     /// Nothing yet, and room for so many bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Benefits {
-        Benefits { edges: Bounded::new(bytes_max, usize::MAX) }
+        let workflows_bytes = bytes_max / WORKFLOWS_PART;
+        Benefits {
+            edges: Bounded::new(bytes_max - workflows_bytes, usize::MAX),
+            workflows: Bounded::new(workflows_bytes, usize::MAX),
+        }
     }
 
     /// Whether an edge is speculated now.
@@ -140,20 +150,35 @@ impl Benefits {
         self.edges.change(edge, Benefit::default, |benefit| benefit.lost(wasted));
     }
 
+    /// Whether an execution of a workflow goes ahead of itself: to be asked once for each.
+    pub fn verdict_of_workflow(&mut self, workflow: u64) -> Verdict {
+        self.workflows.get_mut(&workflow).map_or(Verdict::Speculate, Benefit::verdict)
+    }
+
+    /// An execution that went ahead of itself has saved and lost so much time.
+    pub fn executed(&mut self, workflow: u64, saved: Duration, lost: Duration) {
+        let count = |benefit: &mut Benefit| match saved.checked_sub(lost) {
+            Some(saved) => benefit.adopted(saved),
+            None => benefit.lost(lost.saturating_sub(saved)),
+        };
+        self.workflows.change(workflow, Benefit::default, count);
+    }
+
     /// Drops what is known of a workflow.
     pub fn forget(&mut self, workflow: u64) {
+        self.workflows.remove(&workflow);
         self.edges.retain(|edge| edge.workflow != workflow);
     }
 
     /// Bytes of all of it.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.edges.bytes()
+        self.edges.bytes() + self.workflows.bytes()
     }
 
     /// Drops what was not used for longest; false where there is nothing.
     pub fn evict(&mut self) -> bool {
-        self.edges.evict()
+        self.edges.evict() || self.workflows.evict()
     }
 
     /// All that is known, for people.
@@ -278,6 +303,25 @@ mod tests {
         benefits.forget(2);
         assert_eq!(benefits.known().len(), 2);
         benefits.forget(1);
+        assert_eq!(benefits.bytes(), 0);
+    }
+
+    #[test]
+    fn a_workflow_whose_executions_lose_more_than_they_save_goes_ahead_seldom_until_it_would_pay_again() {
+        let mut benefits = Benefits::new(10_000);
+        let ms = Duration::from_millis;
+        let is_ahead = |benefits: &mut Benefits| benefits.verdict_of_workflow(1).is_started();
+        (0..20).for_each(|_| benefits.executed(1, ms(5), ms(1)));
+        assert!(is_ahead(&mut benefits));
+        (0..20).for_each(|_| benefits.executed(1, ms(1), ms(5)));
+        let ahead = (0..640).filter(|_| is_ahead(&mut benefits)).count();
+        assert_eq!(ahead, 10);
+        assert!(benefits.verdict_of_workflow(2).is_started(), "another workflow");
+        (0..20).for_each(|_| benefits.executed(1, ms(5), ms(0)));
+        assert!(is_ahead(&mut benefits));
+        (0..20).for_each(|_| benefits.executed(1, ms(0), ms(5)));
+        benefits.forget(1);
+        assert!(is_ahead(&mut benefits));
         assert_eq!(benefits.bytes(), 0);
     }
 }

@@ -188,6 +188,17 @@ impl Speculation {
         self.tables().benefits.verdict(edge)
     }
 
+    /// Whether an execution of a workflow goes ahead of itself: to be asked once for each.
+    #[must_use]
+    pub fn verdict_of_workflow(&self, workflow: u64) -> Verdict {
+        self.tables().benefits.verdict_of_workflow(workflow)
+    }
+
+    /// An execution that went ahead of itself has saved and lost so much time.
+    pub fn executed(&self, workflow: u64, saved: Duration, lost: Duration) {
+        self.learn(|tables| tables.benefits.executed(workflow, saved, lost));
+    }
+
     /// A run that was started ahead was right, and has saved that time.
     pub fn adopted(&self, edge: Edge, saved: Duration) {
         self.runs.adopted.fetch_add(1, Ordering::Relaxed);

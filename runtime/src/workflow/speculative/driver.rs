@@ -24,7 +24,7 @@ use crate::speculate::Speculation;
 use crate::speculate::skips::{Grounds, Skip};
 use crate::telemetry::Trace;
 use crate::txn::Transaction;
-use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline, Squashed};
+use crate::txn::pipeline::{Basis, Cause, ColumnId, Dewey, Group, Pipeline, Squashed};
 use crate::workflow::express::{Running, now_ms};
 use crate::workflow::failure::{failed, of_function};
 use crate::workflow::function::{self, Asked, Begun, Call, Replied};
@@ -163,6 +163,7 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
             }
         }
     };
+    driver.knowledge.ended();
     plan.came_to(&outcome);
     outcome
 }
@@ -341,12 +342,17 @@ impl<'a, R: Runner> Driver<'a, R> {
     async fn take_squashed(&mut self, plan: &mut Plan<'a>) -> bool {
         let squashed = self.pipeline.take_squashed();
         let runs = self.runs_of(&squashed.iter().map(|squashed| squashed.column).collect::<Vec<_>>());
+        let is_conflict = squashed.iter().any(|squashed| matches!(squashed.cause, Cause::Changed(_)));
         for Squashed { column, cause } in squashed {
             let find = |column: ColumnId| self.runs.iter().find(|(_, run)| run.column == column);
             let by = cause.by().and_then(find).map(|(_, run)| &run.task.state);
             if let Some((run, _)) = find(column) {
                 plan.story().squashed(*run, cause, by);
             }
+        }
+        if is_conflict {
+            let ran = runs.iter().filter_map(|run| self.runs.get(run)).map(|run| run.began.elapsed()).max();
+            self.knowledge.conflicted(ran.unwrap_or_default());
         }
         for run in &runs {
             if let Some(run) = self.runs.get_mut(run) {
@@ -478,7 +484,7 @@ impl<'a, R: Runner> Driver<'a, R> {
             }
             grounds.push(match (rests, basis) {
                 (Rests::Skipped(old, version), basis) => {
-                    self.knowledge.skipped(version);
+                    self.knowledge.skipped(&task, version);
                     // What it has read it has read now.
                     basis.map(|basis| (version, Arc::new(Grounds { basis, callees: old.callees.clone() })))
                 }

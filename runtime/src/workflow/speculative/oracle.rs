@@ -38,6 +38,11 @@ pub(super) struct Knowledge<'a> {
     fingerprint: u64,
     /// How many runs may be ahead now.
     depth: usize,
+    /// Whether this execution goes ahead of itself.
+    is_ahead: bool,
+    /// How much time that has saved, and lost by conflicts.
+    saved: Duration,
+    lost: Duration,
     /// Of each state, whether this execution goes on behind it: asked once.
     verdicts: HashMap<StateIndex, bool>,
 }
@@ -45,7 +50,9 @@ pub(super) struct Knowledge<'a> {
 impl<'a> Knowledge<'a> {
     pub(super) fn new(workflow: &'a Workflow, tables: &'a Speculation) -> Knowledge<'a> {
         let fingerprint = workflow.definition().map_or(0, |definition| definition.fingerprint());
-        Knowledge { workflow, tables, fingerprint, depth: 0, verdicts: HashMap::new() }
+        let is_ahead = tables.verdict_of_workflow(fingerprint).is_started();
+        let (saved, lost) = (Duration::ZERO, Duration::ZERO);
+        Knowledge { workflow, tables, fingerprint, depth: 0, is_ahead, saved, lost, verdicts: HashMap::new() }
     }
 
     /// The workers are so busy.
@@ -84,13 +91,15 @@ impl<'a> Knowledge<'a> {
     }
 
     /// A run that took so long is committed. `behind`: the state whose run had not ended when it began.
-    pub(super) fn committed(&self, task: &StartTask, took: Duration, behind: Option<StateIndex>) {
+    pub(super) fn committed(&mut self, task: &StartTask, took: Duration, behind: Option<StateIndex>) {
         let Some(state) = self.state(&task.state) else { return };
         self.tables.took(self.fingerprint, state, took);
         if let Some(behind) = behind {
             // It ran at the same time as that state, for the shorter of both times.
             let other = self.tables.remaining(self.fingerprint, behind, Duration::ZERO).unwrap_or(took);
-            self.tables.adopted(self.edge(behind), took.min(other));
+            let saved = took.min(other);
+            self.saved += saved;
+            self.tables.adopted(self.edge(behind), saved);
             self.tables.kept(Reader { workflow: self.fingerprint, state });
         }
     }
@@ -98,6 +107,18 @@ impl<'a> Knowledge<'a> {
     /// A run that was begun behind that state is dropped.
     pub(super) fn dropped(&self, behind: StateIndex, ran: Duration) {
         self.tables.squashed(self.edge(behind), ran);
+    }
+
+    /// What runs have read was changed by transactions outside: they run again, of which the first has begun so long ago.
+    pub(super) fn conflicted(&mut self, ran: Duration) {
+        self.lost += ran;
+    }
+
+    /// The execution is over.
+    pub(super) fn ended(&self) {
+        if self.is_ahead && self.saved + self.lost > Duration::ZERO {
+            self.tables.executed(self.fingerprint, self.saved, self.lost);
+        }
     }
 
     /// What a run has read was changed.
@@ -158,8 +179,10 @@ impl<'a> Knowledge<'a> {
     }
 
     /// An answer that has stood for a run is committed.
-    pub(super) fn skipped(&self, version: u64) {
+    pub(super) fn skipped(&mut self, task: &StartTask, version: u64) {
         self.tables.skipped(version);
+        let state = self.state(&task.state);
+        self.saved += state.and_then(|state| self.tables.remaining(self.fingerprint, state, Duration::ZERO)).unwrap_or_default();
     }
 
     /// What an answer rests on that has stood for a run is not so any more.
@@ -204,6 +227,9 @@ impl Stalls for Early {
 
 impl Oracle for Knowledge<'_> {
     fn takes_part(&mut self, task: &StartTask) -> bool {
+        if !self.is_ahead {
+            return false;
+        }
         let config = &self.workflow.config;
         if config.speculation_excluded.iter().any(|state| **state == *task.state) {
             return false;
