@@ -234,6 +234,33 @@ fn steps_that_do_not_wait_for_each_other_run_at_the_same_time() {
     server.stop();
 }
 
+/// A loop that nothing ends but its deadline: its steps are left out, as their answers are known, and the server goes on with other requests.
+#[test]
+fn a_loop_of_known_answers_leaves_time_for_others_and_ends_in_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let definition = machine("S0", &json!({ "S0": step(0, "S1"), "S1": step(1, "S0") }));
+    let path = folder.path().join("loop.asl.json");
+    fs::write(&path, definition.to_string()).expect("write a definition");
+    let workflow = json!({ "name": "loop", "path": path, "type": "express", "speculation": "skips", "deadline_ms": 3_000 });
+    let functions = [function("t", json!({}))];
+    let server = Server::start(json!({ "kv": "memory", "workers": 1, "functions": functions, "workflows": [workflow] }));
+    let address = server.address;
+    thread::scope(|scope| {
+        let looping = scope.spawn(move || {
+            let lines = json!({ "lines": ["get a", "get b"] });
+            Client::new(address, TIME_MAX).post("/loop", lines.to_string()).status
+        });
+        thread::sleep(Duration::from_millis(500));
+        for _ in 0..20 {
+            assert_eq!(server.client().post("/t", "get a").status, 200);
+        }
+        assert!(!looping.is_finished(), "it has ended before its time");
+        assert_eq!(looping.join().expect("it is answered"), 504);
+    });
+    assert!(runs(&server, "skipped") > 100);
+    server.stop();
+}
+
 /// The second step reads what the first one writes after a while. With `stalls` it waits for that when it has read too early three times in a row.
 #[test]
 fn a_step_that_reads_too_early_each_time_waits_for_the_write() {

@@ -173,8 +173,9 @@ fn explained(
         (None, None) => refused(StatusCode::NOT_FOUND, format!("no execution of `{workflow}` has ended since the server began")),
         (None, Some(execution)) => {
             let execution = awsm_abi::text::line(&execution);
-            let why =
-                format!("nothing is kept of an execution `{execution}` of `{workflow}`: the last ones are listed with --list");
+            let why = format!(
+                "nothing is kept of an execution `{execution}` of `{workflow}`: the last ones are listed with --list, and those that did not go ahead, since the workers had no time or it did not pay, are not kept"
+            );
             refused(StatusCode::NOT_FOUND, why)
         }
     }

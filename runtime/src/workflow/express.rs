@@ -27,7 +27,7 @@ use crate::telemetry::Trace;
 const TRANSITIONS_PER_STEP: u32 = 8;
 
 /// Tasks that answer at once and follow each other without a pause.
-const AT_ONCE_MAX: u32 = 32;
+pub(super) const AT_ONCE_MAX: u32 = 32;
 
 /// How an execution ended.
 pub type Ended = Outcome;
@@ -87,7 +87,7 @@ async fn within(
     };
     let mut running = Running::new(workflow, runner, deadline, depth);
     let limits = Limits { transitions_per_step: TRANSITIONS_PER_STEP, ..Limits::default() };
-    if let Some(speculation) = workflow.speculation() {
+    if let Some(speculation) = workflow.speculation().filter(|tables| speculative::goes_ahead(workflow, tables, runner.load())) {
         return speculative::execute(definition, (about, limits, trace), running, speculation, input).await;
     }
     let mut execution = Execution::new(definition, about, limits, false);

@@ -25,7 +25,7 @@ use crate::speculate::skips::{Grounds, Skip};
 use crate::telemetry::Trace;
 use crate::txn::Transaction;
 use crate::txn::pipeline::{Basis, Cause, ColumnId, Dewey, Group, Pipeline, Squashed};
-use crate::workflow::express::{Running, now_ms};
+use crate::workflow::express::{AT_ONCE_MAX, Running, now_ms};
 use crate::workflow::failure::{failed, of_function};
 use crate::workflow::function::{self, Asked, Begun, Call, Replied};
 use crate::workflow::{Runner, Workflow};
@@ -81,6 +81,13 @@ struct Driver<'a, R> {
     ends: FuturesUnordered<End<'a>>,
     /// Runs that have ended before they were begun.
     ended: Vec<(RunId, Answer)>,
+    /// Runs that have ended when they were begun.
+    replied_at_once: Vec<(RunId, Replied)>,
+    /// How many ended so in a row.
+    in_a_row: u32,
+    deadline: Instant,
+    /// Whether a run has ended: others follow it in its turn.
+    has_replied: bool,
     /// Runs for which there was no room; without a failure where it is the pipeline that had none.
     refused: Vec<(RunId, Option<Failure>)>,
     /// The commit that is under way, and since when.
@@ -126,6 +133,10 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
         runs: HashMap::new(),
         ends: FuturesUnordered::new(),
         ended: Vec::new(),
+        replied_at_once: Vec::new(),
+        in_a_row: 0,
+        deadline,
+        has_replied: false,
         refused: Vec::new(),
         commit: None,
         held_since: None,
@@ -206,10 +217,27 @@ impl<'a, R: Runner> Driver<'a, R> {
         }
     }
 
+    /// Others on this thread have their turn now and then, and the time may be over: a loop whose runs end at once waits for nothing.
+    async fn make_way(&mut self) {
+        self.in_a_row += 1;
+        if self.in_a_row < AT_ONCE_MAX {
+            return;
+        }
+        self.in_a_row = 0;
+        tokio::task::yield_now().await;
+        if Instant::now() >= self.deadline {
+            self.outcome = Some(Outcome::TimedOut);
+        }
+    }
+
     /// Takes in what is there already, and commits what can be.
     async fn go_on(&mut self, plan: &mut Plan<'a>) {
         while self.outcome.is_none() {
-            if let Some((run, answer)) = self.ended.pop() {
+            if let Some((run, replied)) = self.replied_at_once.pop() {
+                self.make_way().await;
+                self.replied(plan, run, replied).await;
+            } else if let Some((run, answer)) = self.ended.pop() {
+                self.make_way().await;
                 self.step(plan, |plan, outside| plan.ended(run, answer, outside)).await;
             } else if let Some((run, failure)) = self.refused.pop() {
                 if failure.is_none() || !plan.is_asked(run) {
@@ -287,14 +315,20 @@ impl<'a, R: Runner> Driver<'a, R> {
         }
         let tells = self.knowledge.skips().then(Arc::<Callees>::default);
         let (deadline, joins) = (self.real.deadline_of(task), Some(Arc::clone(&transaction)));
-        let call = Call { function: &function, input, deadline, joins, follows: false, tells: tells.clone() };
-        let begun = Begun::begin(self.runner, call).map_err(|failure| {
+        // Where nothing goes on behind it, it runs in the turn of the one before it, as without speculation: nothing is gained by a turn of its own.
+        let follows = self.has_replied && self.runs.is_empty() && self.knowledge.goes_behind(task).is_none();
+        let call = Call { function: &function, input, deadline, joins, follows, tells: tells.clone() };
+        let mut begun = Begun::begin(self.runner, call).map_err(|failure| {
             self.pipeline.give_up(column);
             let has_no_room = function::has_no_room(&failure);
             let failure = of_function(asked.name, &failure);
             if has_no_room { Unbegun::NoRoom(failure) } else { Unbegun::Failed(failure) }
         })?;
         let (handle, registration) = AbortHandle::new_pair();
+        if follows && let Some(replied) = begun.at_once() {
+            self.replied_at_once.push((run, replied));
+            return Ok((column, transaction, Filled::Runs(handle, tells)));
+        }
         let end = Abortable::new(async move { (run, begun.replied().await) }, registration);
         self.ends.push(Box::pin(async move { end.await.ok() }));
         Ok((column, transaction, Filled::Runs(handle, tells)))
@@ -317,6 +351,7 @@ impl<'a, R: Runner> Driver<'a, R> {
     /// A run has ended.
     async fn replied(&mut self, plan: &mut Plan<'a>, run: RunId, replied: Replied) {
         let Some(UnderWay { transaction, task, began, took, .. }) = self.runs.get_mut(&run) else { return };
+        self.has_replied = true;
         *took = Some(began.elapsed());
         if replied.is_err() {
             // One that was killed has not said so itself.

@@ -24,3 +24,4 @@ mod simulated;
 pub(super) mod story;
 
 pub(super) use self::driver::execute;
+pub(super) use self::oracle::goes_ahead;

@@ -31,6 +31,13 @@ const LAUNCH: Duration = Duration::from_micros(20);
 const HELD_MIN: Duration = Duration::from_millis(1);
 const HELD_MAX: Duration = Duration::from_millis(50);
 
+/// Whether an execution that begins now goes ahead of itself: not where the workers have no time for it, unless functions may be left out, nor where that has cost more than it has saved.
+pub(in crate::workflow) fn goes_ahead(workflow: &Workflow, tables: &Speculation, load: Load) -> bool {
+    let Some(definition) = workflow.definition() else { return false };
+    let has_time = !load.is_saturated() || workflow.config.speculation >= SpeculationLevel::Skips;
+    has_time && tables.verdict_of_workflow(definition.fingerprint()).is_started()
+}
+
 /// The tables, for one execution.
 pub(super) struct Knowledge<'a> {
     workflow: &'a Workflow,
@@ -38,9 +45,7 @@ pub(super) struct Knowledge<'a> {
     fingerprint: u64,
     /// How many runs may be ahead now.
     depth: usize,
-    /// Whether this execution goes ahead of itself.
-    is_ahead: bool,
-    /// How much time that has saved, and lost by conflicts.
+    /// How much time this execution has saved by going ahead of itself, and lost by conflicts.
     saved: Duration,
     lost: Duration,
     /// Of each state, whether this execution goes on behind it: asked once.
@@ -50,9 +55,8 @@ pub(super) struct Knowledge<'a> {
 impl<'a> Knowledge<'a> {
     pub(super) fn new(workflow: &'a Workflow, tables: &'a Speculation) -> Knowledge<'a> {
         let fingerprint = workflow.definition().map_or(0, |definition| definition.fingerprint());
-        let is_ahead = tables.verdict_of_workflow(fingerprint).is_started();
         let (saved, lost) = (Duration::ZERO, Duration::ZERO);
-        Knowledge { workflow, tables, fingerprint, depth: 0, is_ahead, saved, lost, verdicts: HashMap::new() }
+        Knowledge { workflow, tables, fingerprint, depth: 0, saved, lost, verdicts: HashMap::new() }
     }
 
     /// The workers are so busy.
@@ -75,7 +79,7 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Whether to go on behind a state whose run has not ended.
-    fn goes_behind(&mut self, task: &StartTask) -> Option<StateIndex> {
+    pub(super) fn goes_behind(&mut self, task: &StartTask) -> Option<StateIndex> {
         let state = self.state(&task.state)?;
         let remaining = self.tables.remaining(self.fingerprint, state, Duration::ZERO);
         let is_worth = remaining.is_some_and(|remaining| times::worth(remaining, LAUNCH));
@@ -116,7 +120,7 @@ impl<'a> Knowledge<'a> {
 
     /// The execution is over.
     pub(super) fn ended(&self) {
-        if self.is_ahead && self.saved + self.lost > Duration::ZERO {
+        if self.saved + self.lost > Duration::ZERO {
             self.tables.executed(self.fingerprint, self.saved, self.lost);
         }
     }
@@ -128,6 +132,10 @@ impl<'a> Knowledge<'a> {
 
     /// For how long it pays to wait for runs that took so long already, so that they are committed together with what has ended: none if one of them is expected to take longer than that.
     pub(super) fn patience<'t>(&self, mut running: impl Iterator<Item = (&'t StartTask, Duration)>) -> Option<Duration> {
+        // Where others want the workers' time, runs take longer than expected, and so would the wait.
+        if self.depth < self.workflow.config.speculation_depth_max as usize {
+            return None;
+        }
         let commit = self.tables.commit_time().filter(|time| (HELD_MIN..=HELD_MAX).contains(time))?;
         let ends_soon = |(task, so_far): (&StartTask, Duration)| {
             let remaining = self.tables.remaining(self.fingerprint, self.state(&task.state)?, so_far)?;
@@ -227,9 +235,6 @@ impl Stalls for Early {
 
 impl Oracle for Knowledge<'_> {
     fn takes_part(&mut self, task: &StartTask) -> bool {
-        if !self.is_ahead {
-            return false;
-        }
         let config = &self.workflow.config;
         if config.speculation_excluded.iter().any(|state| **state == *task.state) {
             return false;
