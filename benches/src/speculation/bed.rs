@@ -139,8 +139,10 @@ impl Bed {
         self.servers.set(self.servers.get() + 1);
         let folder = self.folder.join(format!("server-{}", self.servers.get()));
         fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        // `sledge workflow explain` can be asked while a measurement is under way.
+        let admin = quoted(&folder.join("admin.sock"));
         let head = format!(
-            "listen = \"127.0.0.1:0\"\nadmin = \"none\"\nmetrics_listen = \"{metrics}\"\nworkers = {workers}\nkv = \"{store}\"\n"
+            "listen = \"127.0.0.1:0\"\nadmin = {admin}\nmetrics_listen = \"{metrics}\"\nworkers = {workers}\nkv = \"{store}\"\n"
         );
         let artifact = if matches!(program, Program::Tickets(_)) { &self.railway } else { &self.workflows };
         let config = head + &config_of(program, level, artifact, &folder)?;
