@@ -1,6 +1,7 @@
 //! `speculation`: express executions that begin functions before those before them have answered. They answer what the same workflow answers without, and leave the same in the store.
 
 use crate::durable::machine;
+use crate::joined::sent;
 use crate::kv::Redis;
 use crate::transactions::{function, on_every_store};
 use serde_json::{Value, json};
@@ -209,6 +210,41 @@ fn a_step_whose_answer_is_known_is_left_out_as_long_as_nothing_has_changed() {
         }
         server.stop();
     });
+}
+
+/// Twelve keys are read one after the other, by steps whose inputs come again: all of them are fetched together, and what was changed meanwhile is seen.
+#[test]
+fn what_steps_read_of_redis_is_fetched_together_when_they_begin() {
+    let redis = Redis::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(folder.path(), &json!({ "kv": redis.url(), "workers": 2 }), "outputs");
+    let client = server.client();
+    let keys = |step: usize| (0..3).map(move |key| format!("k{step}{key}"));
+    let lines = [0, 1, 2, 3].map(|step| keys(step).map(|key| format!("get {key}")).collect::<Vec<_>>().join("\n"));
+    let mut store = Store::new();
+    for key in (0..STEPS).flat_map(keys) {
+        let line = format!("set {key} 1");
+        model(&mut store, &line);
+        assert_eq!(client.post("/t", line).status, 200);
+    }
+    let mut scripts = || {
+        let before = sent(&redis, "evalsha");
+        let replies = run(&client, "ahead", &lines);
+        assert_eq!(replies, in_order(&mut store.clone(), &lines));
+        sent(&redis, "evalsha") - before
+    };
+    let first = scripts();
+    assert!(first >= 12, "nothing was known: {first}");
+    // One fetch and one commit; a step may be committed by itself.
+    let least = (0..100).map(|_| scripts()).min();
+    assert!(least <= Some(4), "{least:?}");
+    for value in 2..20 {
+        let line = format!("set k{}{} {value}", value % 4, value % 3);
+        model(&mut store, &line);
+        assert_eq!(client.post("/t", line).status, 200);
+        assert_eq!(run(&client, "ahead", &lines), in_order(&mut store.clone(), &lines));
+    }
+    server.stop();
 }
 
 /// Each of four steps takes a second. Their inputs are known from the beginning.

@@ -58,7 +58,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
 }
 
 /// How often Redis was sent a command.
-fn sent(redis: &Redis, command: &str) -> u64 {
+pub(crate) fn sent(redis: &Redis, command: &str) -> u64 {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, redis.port())).expect("Redis");
     stream.write_all(b"INFO commandstats\r\nQUIT\r\n").expect("it takes it");
     let mut text = String::new();

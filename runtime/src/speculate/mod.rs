@@ -40,10 +40,10 @@ use sledge_sandbox::{Budget, Reclaim};
 use sledge_workflow::definition::StateIndex;
 
 use self::benefit::{Edge, Verdict};
-use self::outputs::Answer;
+use self::outputs::{Answer, Rest};
 use self::paths::{Path, Trail, Way};
 use self::sequence::{Expected, Made};
-use self::skips::{Grounds, Skip};
+use self::skips::Skip;
 use self::stalls::Reader;
 use self::tables::Tables;
 use self::value::Keys;
@@ -128,9 +128,15 @@ impl Speculation {
         self.tables().outputs.last(version)
     }
 
-    /// Learns what a run has answered that was committed, and what that rests on.
-    pub fn answered(&self, of: Of<'_>, input: Digest, answer: &Answer, grounds: Option<Arc<Grounds>>) {
-        self.learn(|tables| tables.outputs.learn(of, input, answer, grounds));
+    /// Learns what a run has answered that was committed, and what it has read for that.
+    pub fn answered(&self, of: Of<'_>, input: Digest, answer: &Answer, rest: Rest) {
+        self.learn(|tables| tables.outputs.learn(of, input, answer, rest));
+    }
+
+    /// The keys of the store that the last run of a version of a function with that input has read, if these are known.
+    #[must_use]
+    pub fn reads(&self, version: u64, input: &Digest) -> Option<Arc<[BucketKey]>> {
+        self.tables().outputs.reads(version, input)
     }
 
     /// What may stand for a run of a version of a function with that input, if what it rests on is so still.

@@ -14,6 +14,7 @@ use super::Of;
 use super::bounded::{Bounded, Weigh};
 use super::skips::{Caution, Grounds, Skip};
 use super::value::{self, bytes_of};
+use crate::kv::BucketKey;
 use crate::memo::key::Digest;
 
 /// Answers of one function.
@@ -58,11 +59,22 @@ struct Known {
     answer: Answer,
     /// What it rests on, if that is known.
     grounds: Option<Arc<Grounds>>,
+    /// The keys of the store that the last run has read.
+    reads: Arc<[BucketKey]>,
     /// How often in a row the answer was another one than before.
     wrong: u8,
     /// How often in a row it was the same, where it is not trusted.
     right: u8,
     is_trusted: bool,
+}
+
+/// What a run that was committed leaves beside its answer.
+#[derive(Clone, Debug, Default)]
+pub struct Rest {
+    /// What the answer rests on, if that is known.
+    pub grounds: Option<Arc<Grounds>>,
+    /// The keys of the store that it has read: none where nothing is fetched, and where these are many.
+    pub reads: Arc<[BucketKey]>,
 }
 
 /// How often a function's answers were predicted, and whether they were right.
@@ -84,7 +96,7 @@ pub struct Rates {
 
 impl Weigh for Known {
     fn heap_bytes(&self) -> usize {
-        answer_bytes(&self.answer) + self.grounds.as_ref().map_or(0, |grounds| grounds.bytes())
+        answer_bytes(&self.answer) + self.grounds.as_ref().map_or(0, |grounds| grounds.bytes()) + reads_bytes(&self.reads)
     }
 }
 
@@ -93,6 +105,10 @@ fn answer_bytes(answer: &Answer) -> usize {
         Ok(output) => bytes_of(output),
         Err(Failure { error, cause }) => [error, cause].into_iter().flatten().map(|text| text.len()).sum(),
     }
+}
+
+fn reads_bytes(reads: &[BucketKey]) -> usize {
+    reads.iter().map(|key| size_of::<BucketKey>() + key.bytes()).sum()
 }
 
 fn is_same(one: &Answer, other: &Answer) -> bool {
@@ -110,8 +126,9 @@ impl Function {
 
 impl Known {
     /// The answer of another run came.
-    fn came(&mut self, answer: &Answer, grounds: Option<Arc<Grounds>>) {
+    fn came(&mut self, answer: &Answer, Rest { grounds, reads }: Rest) {
         self.grounds = grounds;
+        self.reads = reads;
         if is_same(&self.answer, answer) {
             self.wrong = 0;
             self.right = self.right.saturating_add(1);
@@ -149,6 +166,13 @@ impl Outputs {
         self.functions.get(&version)?.answers.newest()?.answer.as_ref().ok().map(Arc::clone)
     }
 
+    /// The keys of the store that the last run of a version of a function with that input has read: none where that is not known.
+    #[must_use]
+    pub fn reads(&self, version: u64, input: &Digest) -> Option<Arc<[BucketKey]>> {
+        let known = self.functions.get(&version)?.answers.peek(input)?;
+        (!known.reads.is_empty()).then(|| Arc::clone(&known.reads))
+    }
+
     /// What may stand for a run of a version of a function with that input, if what it rests on is so still.
     pub fn skip(&mut self, version: u64, input: &Digest) -> Option<Skip> {
         let function = self.functions.get_mut(&version)?;
@@ -172,15 +196,15 @@ impl Outputs {
         let Some(function) = self.functions.get_mut(&version) else { return };
         function.caution.was_wrong();
         let before = function.bytes();
-        if let Some(Known { answer, wrong, right, is_trusted, .. }) = function.answers.take(&input) {
-            let without = Known { answer, grounds: None, wrong, right, is_trusted };
+        if let Some(known) = function.answers.take(&input) {
+            let without = Known { grounds: None, ..known };
             function.answers.change(input, || without, |_| ());
         }
         self.bytes = self.bytes - before + function.bytes();
     }
 
-    /// Learns what a run has answered that was committed, and what that rests on.
-    pub fn learn(&mut self, of: Of<'_>, input: Digest, answer: &Answer, grounds: Option<Arc<Grounds>>) {
+    /// Learns what a run has answered that was committed, and what it has read for that.
+    pub fn learn(&mut self, of: Of<'_>, input: Digest, answer: &Answer, rest: Rest) {
         let function_bytes_max = self.bytes_max / FUNCTION_PART;
         self.now += 1;
         if !self.functions.contains_key(&of.version) && self.functions.len() >= FUNCTIONS_MAX {
@@ -200,12 +224,13 @@ impl Outputs {
             Some(known) if known.answer == *answer => right,
             Some(_) => wrong,
         } += 1;
-        let grounds_bytes = grounds.as_ref().map_or(0, |grounds| grounds.bytes());
-        if answer_bytes(answer) + grounds_bytes > self.bytes_max / ANSWER_PART {
+        let grounds_bytes = rest.grounds.as_ref().map_or(0, |grounds| grounds.bytes());
+        if answer_bytes(answer) + grounds_bytes + reads_bytes(&rest.reads) > self.bytes_max / ANSWER_PART {
             function.answers.remove(&input);
         } else {
-            let first = || Known { answer: answer.clone(), grounds: None, wrong: 0, right: 0, is_trusted: true };
-            function.answers.change(input, first, |known| known.came(answer, grounds));
+            let reads = Arc::clone(&rest.reads);
+            let first = || Known { answer: answer.clone(), grounds: None, reads, wrong: 0, right: 0, is_trusted: true };
+            function.answers.change(input, first, |known| known.came(answer, rest));
         }
         self.bytes = self.bytes - before + function.bytes();
         while self.bytes > self.bytes_max && self.evict() {}
@@ -304,12 +329,12 @@ mod tests {
     fn an_input_is_answered_as_before_also_by_a_failure_and_only_by_its_own_version() {
         let mut outputs = Outputs::new(MANY);
         assert_eq!(outputs.predict(7, &key(1)), None);
-        outputs.learn(F, key(1), &answer(json!({ "a": 1 })), None);
-        outputs.learn(F, key(2), &failed("Busy"), None);
+        outputs.learn(F, key(1), &answer(json!({ "a": 1 })), Rest::default());
+        outputs.learn(F, key(2), &failed("Busy"), Rest::default());
         assert_eq!(outputs.predict(7, &key(1)), Some(answer(json!({ "a": 1 }))));
         assert_eq!(outputs.predict(7, &key(2)), Some(failed("Busy")));
         assert_eq!(outputs.predict(8, &key(1)), None);
-        outputs.learn(F, key(1), &failed("Busy"), None);
+        outputs.learn(F, key(1), &failed("Busy"), Rest::default());
         assert_eq!(outputs.predict(7, &key(1)), Some(failed("Busy")), "the last answer counts");
         outputs.forget(7);
         assert_eq!((outputs.predict(7, &key(1)), outputs.bytes()), (None, 0));
@@ -318,20 +343,20 @@ mod tests {
     #[test]
     fn an_input_whose_answers_differ_is_not_predicted_until_they_are_the_same_again() {
         let mut outputs = Outputs::new(MANY);
-        (0..3).for_each(|number| outputs.learn(F, key(1), &answer(number), None));
+        (0..3).for_each(|number| outputs.learn(F, key(1), &answer(number), Rest::default()));
         assert_eq!(outputs.predict(7, &key(1)), Some(answer(2)), "two were wrong");
-        outputs.learn(F, key(1), &answer(2), None);
-        (3..5).for_each(|number| outputs.learn(F, key(1), &answer(number), None));
+        outputs.learn(F, key(1), &answer(2), Rest::default());
+        (3..5).for_each(|number| outputs.learn(F, key(1), &answer(number), Rest::default()));
         assert_eq!(outputs.predict(7, &key(1)), Some(answer(4)), "not in a row");
-        outputs.learn(F, key(1), &answer(5), None);
+        outputs.learn(F, key(1), &answer(5), Rest::default());
         assert_eq!(outputs.predict(7, &key(1)), None, "three were wrong");
         for _ in 0..10 {
-            outputs.learn(F, key(1), &answer(5), None);
-            outputs.learn(F, key(1), &answer(5), None);
-            outputs.learn(F, key(1), &answer(6), None);
+            outputs.learn(F, key(1), &answer(5), Rest::default());
+            outputs.learn(F, key(1), &answer(5), Rest::default());
+            outputs.learn(F, key(1), &answer(6), Rest::default());
             assert_eq!(outputs.predict(7, &key(1)), None, "two are not enough");
         }
-        (0..3).for_each(|_| outputs.learn(F, key(1), &answer(6), None));
+        (0..3).for_each(|_| outputs.learn(F, key(1), &answer(6), Rest::default()));
         assert_eq!(outputs.predict(7, &key(1)), Some(answer(6)));
         assert_eq!(outputs.known()[0].distrusted, 0);
     }
@@ -339,10 +364,10 @@ mod tests {
     #[test]
     fn it_is_counted_what_the_table_would_have_said() {
         let mut outputs = Outputs::new(MANY);
-        outputs.learn(F, key(1), &answer(1), None);
+        outputs.learn(F, key(1), &answer(1), Rest::default());
         assert!(outputs.predict(7, &key(1)).is_some() && outputs.predict(7, &key(2)).is_none());
-        (0..4).for_each(|number| outputs.learn(F, key(1), &answer(number), None));
-        outputs.learn(F, key(1), &answer(1), None);
+        (0..4).for_each(|number| outputs.learn(F, key(1), &answer(number), Rest::default()));
+        outputs.learn(F, key(1), &answer(1), Rest::default());
         let known = &outputs.known()[0];
         // Unknown, then 0, 1, 2 for 1, 0, 1; what comes then is not trusted.
         let expected = Rates { asked: 2, predicted: 1, right: 0, wrong: 3, unknown: 3, skipped: 0 };
@@ -353,16 +378,16 @@ mod tests {
     fn what_was_not_used_for_longest_makes_room_by_bytes_by_entries_and_by_function() {
         let mut outputs = Outputs::new(8 * MANY);
         for number in 0..ANSWERS_MAX as u64 + 10 {
-            outputs.learn(F, key(number), &answer(number), None);
+            outputs.learn(F, key(number), &answer(number), Rest::default());
             assert!(outputs.predict(7, &key(0)).is_some(), "it is used all the time");
         }
         assert_eq!(outputs.known()[0].answers, ANSWERS_MAX);
         assert!(outputs.predict(7, &key(1)).is_none());
         let large = |bytes: usize| answer("x".repeat(bytes));
-        outputs.learn(F, key(0), &large(8 * MANY / ANSWER_PART), None);
+        outputs.learn(F, key(0), &large(8 * MANY / ANSWER_PART), Rest::default());
         assert_eq!(outputs.predict(7, &key(0)), None, "it is too large, and the one before does not hold");
         for version in 0..FUNCTIONS_MAX as u64 + 10 {
-            outputs.learn(Of { name: "g", version: 100 + version }, key(0), &large(10), None);
+            outputs.learn(Of { name: "g", version: 100 + version }, key(0), &large(10), Rest::default());
         }
         assert_eq!(outputs.functions.len(), FUNCTIONS_MAX);
         assert!(!outputs.functions.contains_key(&7) && !outputs.functions.contains_key(&100));
@@ -379,7 +404,7 @@ mod tests {
                     0 => outputs.forget(version),
                     1 => _ = outputs.evict(),
                     2..8 => _ = outputs.predict(version, &key(random.u64(..200))),
-                    _ => outputs.learn(of, key(random.u64(..200)), &answer("x".repeat(random.usize(..4_000))), None),
+                    _ => outputs.learn(of, key(random.u64(..200)), &answer("x".repeat(random.usize(..4_000))), Rest::default()),
                 }
                 assert!(outputs.bytes() <= 100_000, "seed {seed}: {} bytes", outputs.bytes());
                 assert_eq!(outputs.functions.values().map(Function::bytes).sum::<usize>(), outputs.bytes(), "seed {seed}");
@@ -390,5 +415,25 @@ mod tests {
             while outputs.evict() {}
             assert_eq!(outputs.bytes(), 0, "seed {seed}");
         }
+    }
+
+    #[test]
+    fn what_the_last_run_with_an_input_has_read_is_known_and_counts() {
+        let mut outputs = Outputs::new(MANY);
+        let reads = |names: &[&str]| -> Arc<[BucketKey]> {
+            let bucket = crate::kv::BucketName::new(b"b").unwrap();
+            names.iter().map(|name| bucket.key(name.as_bytes()).unwrap()).collect()
+        };
+        let rest = |names: &[&str]| Rest { reads: reads(names), ..Rest::default() };
+        outputs.learn(F, key(1), &answer(1), rest(&["a", "b"]));
+        assert_eq!(outputs.reads(7, &key(1)), Some(reads(&["a", "b"])));
+        let few = outputs.bytes();
+        let names: Vec<String> = (0..30).map(|number| format!("key-{number}")).collect();
+        outputs.learn(F, key(1), &answer(1), rest(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+        assert!(outputs.bytes() > few + 30 * 6);
+        outputs.learn(F, key(1), &answer(2), Rest::default());
+        assert_eq!(outputs.reads(7, &key(1)), None, "it has read nothing");
+        assert_eq!(outputs.reads(7, &key(2)), None);
+        assert_eq!(outputs.reads(8, &key(1)), None);
     }
 }

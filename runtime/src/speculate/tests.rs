@@ -79,7 +79,7 @@ fn functions_of_frequent_inputs_are_predicted_as_often_as_these_come() {
         let (key, answer) = (speculation.key("f", &input), Ok(Arc::new(json!({ "of": input }))));
         frequent += u32::from(is_frequent);
         hits += u32::from(speculation.answer(1, &key).is_some_and(|predicted| predicted == answer));
-        speculation.answered(of, key, &answer, None);
+        speculation.answered(of, key, &answer, Rest::default());
     }
     assert!(hits <= frequent && hits + 100 >= frequent, "{hits} of {frequent}");
     let known = speculation.known();
@@ -167,7 +167,7 @@ fn tables_that_are_filled_stay_within_their_bound_and_all_of_it_is_forgotten() {
             }
             1 => {
                 let answer = Ok(Arc::new(json!({ "text": "x".repeat(random.usize(..9_000)) })));
-                speculation.answered(of, speculation.key("f", &json!(round)), &answer, None);
+                speculation.answered(of, speculation.key("f", &json!(round)), &answer, Rest::default());
             }
             2 => {
                 let calls: Vec<_> = (0..random.u8(..9)).map(|_| made(&input)).collect();
@@ -200,7 +200,12 @@ fn tables_are_counted_in_the_servers_budget_take_nothing_from_others_and_give_ba
     let learn = |from: u64| {
         for number in from..from + 100 {
             let answer = Ok(Arc::new(json!("x".repeat(4_000))));
-            speculation.answered(Of { name: "f", version: number % 7 }, speculation.key("f", &json!(number)), &answer, None);
+            speculation.answered(
+                Of { name: "f", version: number % 7 },
+                speculation.key("f", &json!(number)),
+                &answer,
+                Rest::default(),
+            );
         }
     };
     learn(0);

@@ -43,6 +43,7 @@ use self::column::{Column, Stale, View};
 use self::contention::{Contended, Contention, FIRST_TIME_MAX, First, Held, LOCK_TIME_MAX};
 use self::few::Few;
 use self::mutants::Mutant;
+pub use self::place::Early;
 use self::place::Place;
 
 /// What transactions of a function have in common.

@@ -10,9 +10,9 @@ use super::beside::Beside;
 use super::column::Column;
 use super::held::Held;
 use super::mutants::{self, Mutant};
-use super::pipeline::Seat;
+use super::pipeline::{Look, Seat};
 use super::{Isolation, Transaction};
-use crate::kv::BucketKey;
+use crate::kv::{BucketKey, Entry};
 
 /// What lies below a transaction's column.
 #[derive(Debug)]
@@ -25,6 +25,16 @@ pub(super) enum Place {
     Ahead(Seat, Arc<Held>),
     /// The store, until the caller has [adopted](Transaction::adopt) it.
     Beside(Box<Beside>),
+}
+
+/// Whether some keys were read before they were asked for.
+pub enum Early {
+    /// That was there.
+    Known(Vec<Option<Entry>>),
+    /// They are on their way, until this is over.
+    UnderWay(BoxFuture<'static, ()>),
+    /// They were not.
+    Unknown,
 }
 
 impl Transaction {
@@ -57,6 +67,17 @@ impl Transaction {
         let Place::Ahead(seat, _) = &self.outermost().place else { return None };
         let stalls: Vec<_> = keys.filter_map(|key| seat.stall(key)).collect();
         (!stalls.is_empty()).then(|| future::join_all(stalls).map(|_| ()).boxed())
+    }
+
+    /// What was read under these keys before it asks for them.
+    #[must_use]
+    pub fn fetched(&self, keys: &[BucketKey]) -> Early {
+        let Place::Ahead(seat, _) = &self.outermost().place else { return Early::Unknown };
+        match seat.fetched().look(keys) {
+            Look::Known(entries) => Early::Known(entries),
+            Look::UnderWay => Early::UnderWay(Arc::clone(seat.fetched()).wait(keys.to_vec()).boxed()),
+            Look::Unknown => Early::Unknown,
+        }
     }
 
     pub(super) fn outermost(&self) -> &Transaction {

@@ -17,6 +17,7 @@ use crate::kv::{Embedded, KvLimits};
 use crate::outcome::Failure;
 use crate::schedule::Used;
 use crate::speculate::Of;
+use crate::speculate::outputs::Rest;
 
 fn catalogue() -> Catalogue {
     catalogue_at([])
@@ -661,7 +662,7 @@ fn what_executions_go_by_goes_with_the_versions_and_definitions_of_which_it_is()
         .collect();
     let key = known.key("f", &json!(1));
     for version in &versions {
-        known.answered(Of { name: "f", version: *version }, key, &Ok(Arc::new(json!(2))), None);
+        known.answered(Of { name: "f", version: *version }, key, &Ok(Arc::new(json!(2))), Rest::default());
     }
     let state = catalogue.workflows()[0].definition().unwrap().find("A").unwrap();
     (0..3).for_each(|_| known.took(fingerprint, state, Duration::from_secs(1)));

@@ -6,7 +6,7 @@ use std::vec;
 
 use super::{Call, Flat, Listing, Range, Stop, boxed};
 use crate::kv::{BucketKey, BucketName, COMMIT_KEYS_MAX, Change, Commit, Entry, KvError, Outcome, Space};
-use crate::txn::Transaction;
+use crate::txn::{Early, Transaction};
 
 /// As [`super::find`].
 pub(super) fn find<R: Into<Flat>>(
@@ -133,11 +133,15 @@ fn fetch<R: Into<Flat>>(
             let entries = space.get_many(&keys);
             then(call, learn(&transaction, keys, entries))
         }
-        Space::Redis(space) => {
-            let entries = space.clone().get_many(keys.clone());
-            let then = boxed(move |call, entries| then(call, learn(&transaction, keys, entries)));
-            Err(call.wait(entries, then))
-        }
+        Space::Redis(space) => match transaction.fetched(&keys) {
+            Early::Known(entries) => then(call, learn(&transaction, keys, Ok(entries))),
+            Early::UnderWay(wait) => Err(call.wait(wait, boxed(move |call, ()| fetch(call, transaction, keys, then)))),
+            Early::Unknown => {
+                let entries = space.clone().get_many(keys.clone());
+                let then = boxed(move |call, entries| then(call, learn(&transaction, keys, entries)));
+                Err(call.wait(entries, then))
+            }
+        },
     }
 }
 

@@ -84,6 +84,8 @@ pub(super) struct Columns {
     pub is_plain: bool,
     /// Whether it is said of what is committed what that rests on.
     pub keeps_bases: bool,
+    /// Whether it is said of what is committed which keys of the store it has read.
+    pub tells_reads: bool,
     /// Which reads wait, if any do.
     pub stalls: Option<Arc<dyn Stalls>>,
     /// Whether a column has written, has ended or has gone since that was last looked at: reads may go on.
@@ -102,6 +104,7 @@ impl Default for Columns {
             group_max: COLUMNS_MAX,
             is_plain: false,
             keeps_bases: false,
+            tells_reads: false,
             stalls: None,
             has_moved: false,
         }
@@ -146,6 +149,13 @@ impl Slot {
         let recalled = self.recalled.keys().filter(|_| !mutants::is(Mutant::RecallIsBlind));
         let keys = self.column.expected().map(|(key, _)| key).chain(recalled);
         keys.filter_map(|key| Some((key, self.expects(key)?)))
+    }
+
+    /// The keys that it has read of the store, or recalled; none where these are more than so many.
+    pub(super) fn reads_of_store(&self, count_max: usize) -> Vec<BucketKey> {
+        let read = self.column.reads().map(|(key, _)| key).filter(|key| !self.from.contains_key(*key));
+        let keys: Vec<BucketKey> = read.chain(self.recalled.keys()).take(count_max + 1).cloned().collect();
+        if keys.len() > count_max { Vec::new() } else { keys }
     }
 
     /// Whether it has asked for sets of keys of which it has not seen the version.

@@ -10,6 +10,9 @@ use super::{COLUMNS_MAX, Cause, ColumnId, Group, Squashed};
 use crate::kv::embedded::{self, Seen};
 use crate::kv::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, KvError, Outcome, Space, outbox, sum};
 
+/// Of a column that has read more keys it is not said which.
+const READS_TOLD_MAX: usize = 32;
+
 /// What columns come to together.
 #[derive(Debug, Default)]
 struct Draft {
@@ -257,8 +260,10 @@ impl Columns {
         let columns = gone.iter().map(|slot| slot.id).collect();
         let bases =
             if self.keeps_bases { gone.iter().map(|slot| slot.basis(&gone, &sets, version)).collect() } else { Vec::new() };
+        let tell = |slot: &Slot| slot.reads_of_store(READS_TOLD_MAX);
+        let reads = if self.tells_reads { gone.iter().map(tell).collect() } else { Vec::new() };
         let calls: Vec<PutOff> = gone.into_iter().flat_map(|slot| slot.calls).collect();
-        Group::Committed { columns, calls, bases }
+        Group::Committed { columns, calls, bases, reads }
     }
 
     /// What columns have listed of buckets of which keys were changed: right where the version before is known, and whether there is another one now. The columns that are lost.

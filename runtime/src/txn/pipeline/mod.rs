@@ -19,11 +19,12 @@
 //!   told to the driver, which can have the next run stand in its line.
 //! * A commit is made also where nothing but one key of Redis was read: the read may be older than the commit of the columns before.
 //!
-//! `columns` is the pure structure, `group` the commit, `recall` columns that need no run, `stall` reads that wait, `seat` the place of a transaction in it.
+//! `columns` is the pure structure, `group` the commit, `recall` columns that need no run, `stall` reads that wait, `fetched` reads that are sent before they are asked for, `seat` the place of a transaction in it.
 
 mod cause;
 mod columns;
 mod dewey;
+mod fetched;
 mod group;
 mod recall;
 mod seat;
@@ -36,6 +37,7 @@ use tokio::sync::Notify;
 
 pub use self::cause::{Cause, Squashed};
 pub use self::dewey::Dewey;
+pub(super) use self::fetched::{Fetched, Look};
 pub use self::recall::Basis;
 pub(super) use self::seat::Seat;
 pub use self::stall::Stalls;
@@ -71,6 +73,8 @@ pub enum Group {
         calls: Vec<PutOff>,
         /// What each of them rests on, if it can be [recalled](Pipeline::recall); empty where [nothing is recalled](Pipeline::keep_bases).
         bases: Vec<Option<Basis>>,
+        /// The keys that each of them has read of the store, and none where these are many; empty where [nothing is fetched](Pipeline::fetches).
+        reads: Vec<Vec<BucketKey>>,
     },
     /// What this column has read is not there any more. It is squashed, with all that are as stale; those before it can be settled.
     Stale {
@@ -99,18 +103,41 @@ pub struct Pipeline {
     squashed: Arc<Notify>,
     /// Told when something has changed for which reads may wait.
     changed: Notify,
+    fetched: Arc<Fetched>,
 }
 
 impl Pipeline {
     /// One without columns, on that store. `squashed` is notified when there are columns to [take](Pipeline::take_squashed).
     #[must_use]
     pub fn new(space: Option<Space>, squashed: Arc<Notify>) -> Arc<Pipeline> {
-        Arc::new(Pipeline { columns: Mutex::default(), space, squashed, changed: Notify::new() })
+        Arc::new(Pipeline { columns: Mutex::default(), space, squashed, changed: Notify::new(), fetched: Arc::default() })
     }
 
     /// Has committed groups tell what they rest on, from now on.
     pub fn keep_bases(&self) {
         lock(&self.columns).keeps_bases = true;
+    }
+
+    /// Has what runs are [expected](Pipeline::expect) to read fetched before they ask, from now on, and committed groups tell what they have read. False where that gains nothing: in a store in the process.
+    pub fn fetches(&self) -> bool {
+        let is_remote = matches!(self.space, Some(Space::Redis(_)));
+        lock(&self.columns).tells_reads = is_remote;
+        is_remote
+    }
+
+    /// Runs that are about to begin will read these keys of the store: they are read with the next [`fetch`](Pipeline::fetch).
+    pub fn expect(&self, keys: &[BucketKey]) {
+        self.fetched.expect(keys);
+    }
+
+    /// Reads what is expected to be read, all in one; none if that is nothing. Reads of these keys wait for it, so it has to be polled.
+    pub fn fetch(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let Some(Space::Redis(space)) = &self.space else { return None };
+        let (turn, space, fetched) = (self.fetched.send()?, space.clone(), Arc::clone(&self.fetched));
+        Some(async move {
+            let entries = space.get_many(turn.keys.clone()).await;
+            fetched.came(&turn, entries);
+        })
     }
 
     /// Has reads of columns [whose states are known](Pipeline::is_of) wait, from now on.
@@ -167,7 +194,13 @@ impl Pipeline {
     /// That is what became of the [commit](Group::Commit).
     #[must_use]
     pub fn came(&self, outcome: Result<Outcome, KvError>) -> Group {
-        self.with(|columns| columns.came(outcome))
+        self.with(|columns| {
+            let changed: Vec<BucketKey> =
+                columns.under_way.iter().flat_map(|under_way| &under_way.commit.changes).map(|(key, _)| key.clone()).collect();
+            let group = columns.came(outcome);
+            self.fetched.forget(changed.iter());
+            group
+        })
     }
 
     /// Does something with the columns, and tells the driver if some of them were squashed.
@@ -176,7 +209,12 @@ impl Pipeline {
         let before = columns.squashed.len();
         let result = work(&mut columns);
         let has_moved = std::mem::take(&mut columns.has_moved) && columns.stalls.is_some();
-        let has_squashed = columns.squashed.len() > before;
+        let squashed = columns.squashed.get(before..).unwrap_or_default();
+        if squashed.iter().any(|squashed| matches!(squashed.cause, Cause::Changed(_))) {
+            // The next runs read what is there now.
+            self.fetched.clear();
+        }
+        let has_squashed = !squashed.is_empty();
         drop(columns);
         if has_moved {
             self.changed.notify_waiters();

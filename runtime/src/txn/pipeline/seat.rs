@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::column::{Column, View};
 use super::super::{PutOff, lock};
-use super::{ColumnId, Pipeline};
+use super::{ColumnId, Fetched, Pipeline};
 use crate::kv::{BucketKey, BucketName, Entry, KvError};
 
 /// What an operation on a key comes to: an error, or what is there, if that is known.
@@ -40,6 +40,11 @@ impl Seat {
             columns.waits_for(at, key).filter(|_| is_new)
         });
         waits.map(|_| Arc::clone(&self.pipeline).stall(self.id, key.clone()))
+    }
+
+    /// What was fetched for its pipeline.
+    pub(in super::super) fn fetched(&self) -> &Arc<Fetched> {
+        &self.pipeline.fetched
     }
 
     /// What the column sees under a key, as [`Transaction::read`](super::super::Transaction::read) and `learn` say it, and how many bytes it keeps; none if it is gone.

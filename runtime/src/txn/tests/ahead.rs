@@ -54,7 +54,10 @@ fn commit(pipeline: &Pipeline, of: &[&Opened]) -> Commit {
 
 fn leave(pipeline: &Pipeline, of: &[&Opened], version: u64) {
     let named: Vec<ColumnId> = of.iter().map(|(id, _)| *id).collect();
-    assert_eq!(pipeline.came(committed(version)), Group::Committed { columns: named, calls: Vec::new(), bases: Vec::new() });
+    assert_eq!(
+        pipeline.came(committed(version)),
+        Group::Committed { columns: named, calls: Vec::new(), bases: Vec::new(), reads: Vec::new() }
+    );
 }
 
 /// The columns that were squashed.
@@ -374,7 +377,7 @@ fn calls_begin_and_the_outbox_rings_when_their_columns_are_committed() {
     assert!(bell.take().is_empty());
     assert_eq!(
         pipeline.came(committed(4)),
-        Group::Committed { columns: columns.to_vec(), calls: vec![call("works")], bases: Vec::new() }
+        Group::Committed { columns: columns.to_vec(), calls: vec![call("works")], bases: Vec::new(), reads: Vec::new() }
     );
     assert_eq!(bell.take().len(), 1);
 }

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Plan, RunId};
 use super::story::Recorded;
-use crate::kv::{self, KvError};
+use crate::kv::{self, BucketKey, KvError};
 use crate::memo::callees::Callees;
 use crate::outcome;
 use crate::speculate::Speculation;
@@ -79,6 +79,10 @@ struct Driver<'a, R> {
     pipeline: Arc<Pipeline>,
     runs: HashMap<RunId, UnderWay>,
     ends: FuturesUnordered<End<'a>>,
+    /// Whether what runs are expected to read is fetched when they begin.
+    fetches: bool,
+    /// Such reads, on their way.
+    fetched: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Runs that have ended before they were begun.
     ended: Vec<(RunId, Answer)>,
     /// Runs that have ended when they were begun.
@@ -132,6 +136,8 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
         pipeline: Pipeline::new(workflow.reach.kv.clone(), Arc::clone(&squashed)),
         runs: HashMap::new(),
         ends: FuturesUnordered::new(),
+        fetches: false,
+        fetched: FuturesUnordered::new(),
         ended: Vec::new(),
         replied_at_once: Vec::new(),
         in_a_row: 0,
@@ -148,6 +154,7 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
     if driver.knowledge.skips() {
         driver.pipeline.keep_bases();
     }
+    driver.fetches = driver.knowledge.fetches() && driver.pipeline.fetches();
     if let Some(stalls) = driver.knowledge.stalls() {
         driver.pipeline.stall_by(stalls);
     }
@@ -205,6 +212,9 @@ impl<'a, R: Runner> Driver<'a, R> {
                 }
                 Do::Base(action) => self.carry_out(action).await,
             }
+        }
+        if let Some(fetch) = self.pipeline.fetch() {
+            self.fetched.push(Box::pin(fetch));
         }
         result
     }
@@ -313,6 +323,11 @@ impl<'a, R: Runner> Driver<'a, R> {
         {
             return Ok((column, transaction, Filled::Skipped(skip, function.version)));
         }
+        if self.fetches
+            && let Some(keys) = self.knowledge.reads(task, &function)
+        {
+            self.pipeline.expect(&keys);
+        }
         let tells = self.knowledge.skips().then(Arc::<Callees>::default);
         let (deadline, joins) = (self.real.deadline_of(task), Some(Arc::clone(&transaction)));
         // Where nothing goes on behind it, it runs in the turn of the one before it, as without speculation: nothing is gained by a turn of its own.
@@ -413,7 +428,7 @@ impl<'a, R: Runner> Driver<'a, R> {
         let without = group.iter().take_while(|run| !self.runs.contains_key(run)).count();
         if without > 0 {
             // Tasks that have failed before they were begun have nothing to commit.
-            self.committed(plan, &group[..without], Vec::new()).await;
+            self.committed(plan, &group[..without], Vec::new(), Vec::new()).await;
             return true;
         }
         let columns = group.iter().map_while(|run| self.runs.get(run)).map(|run| run.column);
@@ -455,7 +470,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                 self.commit = Some((Box::pin(async move { space.commit(commit).await }), Instant::now()));
                 false
             }
-            Group::Committed { columns, calls, bases } => {
+            Group::Committed { columns, calls, bases, reads } => {
                 for call in calls {
                     if let Ok(function) = self.workflow.reach.functions.find(&call.name) {
                         // As of any call whose reply is not wanted, nothing is said where it is not admitted.
@@ -463,7 +478,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                     }
                 }
                 let runs = self.runs_of(&columns);
-                self.committed(plan, &runs, bases).await;
+                self.committed(plan, &runs, bases, reads).await;
                 true
             }
             Group::Nothing => self.not_committed(plan).await,
@@ -504,8 +519,8 @@ impl<'a, R: Runner> Driver<'a, R> {
         columns.iter().filter_map(of).collect()
     }
 
-    /// The first runs of the group are committed: the base hears of them, and what they were is learned. `bases`: of each, what it rests on, if that is known.
-    async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId], bases: Vec<Option<Basis>>) {
+    /// The first runs of the group are committed: the base hears of them, and what they were is learned. `bases`: of each, what it rests on, if that is known; `reads`: the keys of the store that it has read.
+    async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId], bases: Vec<Option<Basis>>, reads: Vec<Vec<BucketKey>>) {
         let (mut bases, mut grounds) = (bases.into_iter(), Vec::with_capacity(runs.len()));
         plan.story().committed(runs);
         for run in runs {
@@ -532,8 +547,9 @@ impl<'a, R: Runner> Driver<'a, R> {
             });
         }
         let answers = self.step(plan, |plan, outside| plan.committed(runs.len(), outside)).await;
+        let mut reads = reads.into_iter();
         for ((task, answer), grounds) in answers.into_iter().zip(grounds) {
-            self.knowledge.answered(&task, answer, grounds);
+            self.knowledge.answered(&task, answer, grounds, reads.next().unwrap_or_default());
         }
         self.knowledge.went(plan.trail());
     }
@@ -543,7 +559,7 @@ impl<'a, R: Runner> Driver<'a, R> {
         if self.ends.is_empty() && self.commit.is_none() && !self.real.waits() {
             return Happens::Real(None);
         }
-        let (ends, commit, held_until) = (&mut self.ends, &mut self.commit, self.held_until);
+        let (ends, fetched, commit, held_until) = (&mut self.ends, &mut self.fetched, &mut self.commit, self.held_until);
         tokio::select! {
             biased;
             outcome = async { match commit { Some((commit, _)) => commit.await, None => pending().await } } => Happens::Came(outcome),
@@ -551,6 +567,8 @@ impl<'a, R: Runner> Driver<'a, R> {
                 Some((run, replied)) => Happens::Ended(run, replied),
                 None => Happens::Squashed,
             },
+            // Runs that wait for it go on.
+            Some(()) = fetched.next(), if !fetched.is_empty() => Happens::Squashed,
             event = self.real.next(), if self.real.waits() => event.map_or(Happens::Squashed, |event| Happens::Real(Some(event))),
             () = squashed.notified() => Happens::Squashed,
             () = async { match held_until { Some(until) => tokio::time::sleep_until(until.into()).await, None => pending().await } } => {

@@ -15,6 +15,7 @@ use crate::kv::BucketKey;
 use crate::memo::callees::Part;
 use crate::speculate::benefit::Edge;
 use crate::speculate::depth::{Load, depth};
+use crate::speculate::outputs::Rest;
 use crate::speculate::paths::{Path, Target, Trail};
 use crate::speculate::skips::{Grounds, Skip};
 use crate::speculate::stalls::Reader;
@@ -149,14 +150,29 @@ impl<'a> Knowledge<'a> {
         self.tables.commit_took(time);
     }
 
-    /// That is what a task has come to, and what that rests on, if it is known.
-    pub(super) fn answered(&self, task: &StartTask, answer: Answer, grounds: Option<(u64, Arc<Grounds>)>) {
+    /// That is what a task has come to, what that rests on, if it is known, and the keys of the store that it has read.
+    pub(super) fn answered(&self, task: &StartTask, answer: Answer, grounds: Option<(u64, Arc<Grounds>)>, reads: Vec<BucketKey>) {
         let Some(Ok(asked)) = Asked::of(task) else { return };
         let Ok(function) = asked.find(self.workflow) else { return };
         let (name, version) = (asked.name, function.version);
         // It may have been deployed anew since the run.
         let grounds = grounds.filter(|(of, _)| *of == version).map(|(_, grounds)| grounds);
-        self.tables.answered(Of { name, version }, self.tables.key(name, &task.input), &answer.map(Into::into), grounds);
+        self.tables.answered(
+            Of { name, version },
+            self.tables.key(name, &task.input),
+            &answer.map(Into::into),
+            Rest { grounds, reads: reads.into() },
+        );
+    }
+
+    /// Whether what functions are expected to read is fetched when they begin.
+    pub(super) fn fetches(&self) -> bool {
+        self.level() >= SpeculationLevel::Outputs
+    }
+
+    /// The keys of the store that a task's function is expected to read.
+    pub(super) fn reads(&self, task: &StartTask, function: &Function) -> Option<Arc<[BucketKey]>> {
+        self.tables.reads(function.version, &self.tables.key(function.name(), &task.input))
     }
 
     /// What says which reads wait, if any do.

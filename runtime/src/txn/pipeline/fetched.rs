@@ -1,0 +1,275 @@
+//! Reads of a remote store that are sent before a run asks for them: all that is expected of the runs of one step together, in one round trip.
+//!
+//! ```text
+//!   expect(keys) --send()--> under way --came--> an entry --look()--> learnt by a column, as if it had asked now
+//!                               '------forget / clear------> the run asks for itself
+//! ```
+//!
+//! What is kept here may be older than the store, as any read is that was on its way for long: the commit compares versions. So nothing here has to be right, and two rules keep it from being wrong for
+//! longer than once: what a commit of this pipeline has changed is forgotten when its outcome is known, and all of it where a column turns out to have read what is not there any more.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+
+use super::super::lock;
+use crate::kv::{BucketKey, Entry, KvError};
+
+/// Keys that are kept at most.
+const KEYS_MAX: usize = 256;
+/// Bytes of their values.
+const BYTES_MAX: usize = 1 << 20;
+
+/// What is known of a key.
+#[derive(Debug)]
+enum Read {
+    /// It is to be asked for.
+    Wanted,
+    /// It was asked for in that turn.
+    UnderWay(u64),
+    /// That was there.
+    Came(Option<Entry>),
+}
+
+#[derive(Debug, Default)]
+struct Reads {
+    of: HashMap<BucketKey, Read>,
+    bytes: usize,
+    turn: u64,
+}
+
+/// What was fetched for the columns of a pipeline.
+#[derive(Debug, Default)]
+pub(in super::super) struct Fetched {
+    reads: Mutex<Reads>,
+    /// Told when nothing is under way any more of what was.
+    came: Notify,
+}
+
+/// What is there of some keys.
+#[derive(Debug, PartialEq)]
+pub(in super::super) enum Look {
+    /// All of them, in their order.
+    Known(Vec<Option<Entry>>),
+    /// All of them, when some have come.
+    UnderWay,
+    /// Not all of them.
+    Unknown,
+}
+
+/// Keys to be asked for together.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub keys: Vec<BucketKey>,
+    number: u64,
+}
+
+impl Reads {
+    fn remove(&mut self, key: &BucketKey) {
+        if let Some(Read::Came(Some(entry))) = self.of.remove(key) {
+            self.bytes -= entry.value.len();
+        }
+    }
+}
+
+impl Fetched {
+    /// These keys will be asked for: those of them of which nothing is known are sent next.
+    pub(super) fn expect(&self, keys: &[BucketKey]) {
+        let mut reads = lock(&self.reads);
+        for key in keys {
+            if reads.of.len() < KEYS_MAX && !reads.of.contains_key(key) {
+                reads.of.insert(key.clone(), Read::Wanted);
+            }
+        }
+    }
+
+    /// All that is to be sent; none if that is nothing.
+    pub(super) fn send(&self) -> Option<Turn> {
+        let mut reads = lock(&self.reads);
+        reads.turn += 1;
+        let number = reads.turn;
+        let wanted = reads.of.iter_mut().filter(|(_, read)| matches!(read, Read::Wanted));
+        let keys = wanted.map(|(key, read)| {
+            *read = Read::UnderWay(number);
+            key.clone()
+        });
+        let keys: Vec<BucketKey> = keys.collect();
+        (!keys.is_empty()).then_some(Turn { keys, number })
+    }
+
+    /// That is what the store has under the keys of a turn. Of those that were forgotten meanwhile it does not count, nor where the store has not said it: runs ask for themselves then.
+    pub(super) fn came(&self, turn: &Turn, entries: Result<Vec<Option<Entry>>, KvError>) {
+        let mut reads = lock(&self.reads);
+        let mut entries = entries.unwrap_or_default().into_iter();
+        for key in &turn.keys {
+            let entry = entries.next();
+            if !matches!(reads.of.get(key), Some(Read::UnderWay(number)) if *number == turn.number) {
+                continue;
+            }
+            let bytes = entry.iter().flatten().map(|entry| entry.value.len()).sum::<usize>();
+            match entry.filter(|_| reads.bytes + bytes <= BYTES_MAX) {
+                Some(entry) => {
+                    reads.bytes += bytes;
+                    reads.of.insert(key.clone(), Read::Came(entry));
+                }
+                None => reads.remove(key),
+            }
+        }
+        drop(reads);
+        self.came.notify_waiters();
+    }
+
+    /// What is there of these keys.
+    pub(in super::super) fn look(&self, keys: &[BucketKey]) -> Look {
+        let reads = lock(&self.reads);
+        if reads.of.is_empty() {
+            return Look::Unknown;
+        }
+        let (mut known, mut is_under_way) = (Vec::with_capacity(keys.len()), false);
+        for key in keys {
+            match reads.of.get(key) {
+                None => return Look::Unknown,
+                Some(Read::Wanted | Read::UnderWay(_)) => is_under_way = true,
+                Some(Read::Came(entry)) => known.push(entry.clone()),
+            }
+        }
+        if is_under_way { Look::UnderWay } else { Look::Known(known) }
+    }
+
+    /// Waits until none of these keys is under way.
+    pub(in super::super) async fn wait(self: Arc<Self>, keys: Vec<BucketKey>) {
+        loop {
+            let mut came = pin!(self.came.notified());
+            // Before the look, so that nothing that comes behind it is missed.
+            came.as_mut().enable();
+            if self.look(&keys) != Look::UnderWay {
+                return;
+            }
+            came.await;
+        }
+    }
+
+    /// These keys were changed.
+    pub(super) fn forget<'k>(&self, keys: impl Iterator<Item = &'k BucketKey>) {
+        let mut reads = lock(&self.reads);
+        if reads.of.is_empty() {
+            return;
+        }
+        keys.for_each(|key| reads.remove(key));
+        drop(reads);
+        self.came.notify_waiters();
+    }
+
+    /// Something was changed.
+    pub(super) fn clear(&self) {
+        let mut reads = lock(&self.reads);
+        reads.of.clear();
+        reads.bytes = 0;
+        drop(reads);
+        self.came.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::kv::BucketName;
+
+    fn key(name: &str) -> BucketKey {
+        BucketName::new(b"b").unwrap().key(name.as_bytes()).unwrap()
+    }
+
+    fn entry(version: u64) -> Option<Entry> {
+        Some(Entry { version, value: Bytes::from_static(b"value") })
+    }
+
+    /// Those keys, expected and sent.
+    fn sent(fetched: &Fetched, names: &[&str]) -> Turn {
+        fetched.expect(&names.iter().map(|name| key(name)).collect::<Vec<_>>());
+        fetched.send().unwrap()
+    }
+
+    /// Has the store answer with that version for each.
+    fn come(fetched: &Fetched, turn: &Turn, version: u64) {
+        fetched.came(turn, Ok(turn.keys.iter().map(|_| entry(version)).collect()));
+    }
+
+    #[test]
+    fn what_is_expected_is_sent_once_and_known_when_it_came() {
+        let fetched = Fetched::default();
+        assert_eq!(fetched.look(&[key("a")]), Look::Unknown);
+        let turn = sent(&fetched, &["a", "b", "a"]);
+        assert_eq!(turn.keys.len(), 2);
+        assert_eq!(fetched.look(&[key("a"), key("b")]), Look::UnderWay);
+        assert_eq!(fetched.look(&[key("a"), key("c")]), Look::Unknown, "the run has to ask for c anyhow");
+        assert!(fetched.send().is_none());
+        let other = sent(&fetched, &["b", "c"]);
+        assert_eq!(other.keys, [key("c")]);
+        fetched.came(&other, Ok(vec![None]));
+        assert_eq!(fetched.look(&[key("a"), key("c")]), Look::UnderWay);
+        come(&fetched, &turn, 3);
+        assert_eq!(fetched.look(&[key("b"), key("c"), key("a")]), Look::Known(vec![entry(3), None, entry(3)]));
+    }
+
+    #[test]
+    fn what_was_changed_meanwhile_is_forgotten_also_on_its_way() {
+        let fetched = Fetched::default();
+        let turn = sent(&fetched, &["a", "b"]);
+        fetched.forget([key("a")].iter());
+        let later = sent(&fetched, &["a"]);
+        come(&fetched, &turn, 1);
+        assert_eq!(fetched.look(&[key("a")]), Look::UnderWay, "the older answer does not stand for the later one");
+        assert_eq!(fetched.look(&[key("b")]), Look::Known(vec![entry(1)]));
+        come(&fetched, &later, 2);
+        assert_eq!(fetched.look(&[key("a")]), Look::Known(vec![entry(2)]));
+        fetched.forget([key("b")].iter());
+        assert_eq!(fetched.look(&[key("b")]), Look::Unknown);
+        let turn = sent(&fetched, &["b"]);
+        fetched.clear();
+        come(&fetched, &turn, 3);
+        assert_eq!(fetched.look(&[key("a")]), Look::Unknown);
+        assert_eq!(fetched.look(&[key("b")]), Look::Unknown);
+        assert_eq!(lock(&fetched.reads).bytes, 0);
+    }
+
+    #[test]
+    fn waits_end_when_it_came_was_forgotten_or_failed() {
+        let fetched = Arc::new(Fetched::default());
+        let wait = |name: &str| Box::pin(Arc::clone(&fetched).wait(vec![key(name)]));
+        assert!(wait("a").now_or_never().is_some(), "nothing is under way");
+        let turn = sent(&fetched, &["a"]);
+        let mut waits = wait("a");
+        assert!((&mut waits).now_or_never().is_none());
+        come(&fetched, &turn, 1);
+        assert!(waits.now_or_never().is_some());
+
+        let turn = sent(&fetched, &["b", "c"]);
+        let (mut forgotten, mut failed) = (wait("b"), wait("c"));
+        assert!((&mut forgotten).now_or_never().is_none() && (&mut failed).now_or_never().is_none());
+        fetched.forget([key("b")].iter());
+        assert!(forgotten.now_or_never().is_some());
+        assert!((&mut failed).now_or_never().is_none());
+        fetched.came(&turn, Err(KvError::Unavailable("it is gone".to_owned())));
+        assert!(failed.now_or_never().is_some());
+        assert_eq!(fetched.look(&[key("c")]), Look::Unknown, "the run asks, and is told what is wrong");
+    }
+
+    #[test]
+    fn it_keeps_so_many_keys_and_bytes_and_no_more() {
+        let fetched = Fetched::default();
+        let keys: Vec<BucketKey> = (0..KEYS_MAX + 10).map(|number| key(&number.to_string())).collect();
+        fetched.expect(&keys);
+        assert_eq!(fetched.send().unwrap().keys.len(), KEYS_MAX);
+        fetched.clear();
+        let large = Some(Entry { version: 1, value: Bytes::from(vec![0; BYTES_MAX / 2]) });
+        let turn = sent(&fetched, &["a", "b", "c"]);
+        fetched.came(&turn, Ok(vec![large; 3]));
+        let known = turn.keys.iter().filter(|key| fetched.look(std::slice::from_ref(*key)) != Look::Unknown);
+        assert_eq!(known.count(), 2);
+    }
+}
