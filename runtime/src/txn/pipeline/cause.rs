@@ -24,6 +24,8 @@ pub enum Cause {
     Gone(ColumnId),
     /// It has read a sum that only the store knows.
     Sum,
+    /// It has listed a bucket of which columns before it have changed the keys, and their commit does not say which there are now.
+    Set,
     /// The store holds something else than it has read there: that key, or a set of keys.
     Changed(Option<BucketKey>),
 }
@@ -39,7 +41,7 @@ impl Cause {
     pub const fn by(&self) -> Option<ColumnId> {
         match self {
             Cause::Wrote(column, _) | Cause::Listed(column, _) | Cause::Gone(column) => Some(*column),
-            Cause::Sum | Cause::Changed(_) => None,
+            Cause::Sum | Cause::Set | Cause::Changed(_) => None,
         }
     }
 
@@ -49,7 +51,7 @@ impl Cause {
         match self {
             Cause::Wrote(_, key) | Cause::Changed(Some(key)) => key.bytes(),
             Cause::Listed(_, bucket) => bucket.bytes(),
-            Cause::Gone(_) | Cause::Sum | Cause::Changed(None) => 0,
+            Cause::Gone(_) | Cause::Sum | Cause::Set | Cause::Changed(None) => 0,
         }
     }
 }

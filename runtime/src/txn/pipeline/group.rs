@@ -277,7 +277,7 @@ impl Columns {
                     (Some(_), Some(false)) if slot.expect_changed(bucket, commit, version) => {}
                     (Some(listed), Some(true) | None) if listed == version => {}
                     (Some(listed), Some(true)) if Some(listed) == before => slot.column.list_again(bucket, version),
-                    _ => lost.push(Squashed { column: slot.id, cause: Cause::Changed(None) }),
+                    _ => lost.push(Squashed { column: slot.id, cause: Cause::Set }),
                 }
             }
         }

@@ -44,6 +44,12 @@ impl Row {
                         None,
                     ),
                     Cause::Sum => reason("sum", "it had read a sum that only the store knows".to_owned(), None, None),
+                    Cause::Set => reason(
+                        "set",
+                        "it had listed keys while functions before it were changing which there are".to_owned(),
+                        None,
+                        None,
+                    ),
                     Cause::Changed(_) => reason(
                         "changed",
                         format!("another execution or request has changed {what} since it read that"),
@@ -72,7 +78,7 @@ fn cause_key(cause: &Cause) -> Option<String> {
     match cause {
         Cause::Wrote(_, key) | Cause::Changed(Some(key)) => Some(key_text(key)),
         Cause::Listed(_, bucket) => Some(bucket.name().escape_ascii().to_string()),
-        Cause::Gone(_) | Cause::Sum | Cause::Changed(None) => None,
+        Cause::Gone(_) | Cause::Sum | Cause::Set | Cause::Changed(None) => None,
     }
 }
 
