@@ -247,6 +247,21 @@ fn what_steps_read_of_redis_is_fetched_together_when_they_begin() {
     server.stop();
 }
 
+/// What a step sends at its end is a part of what it does: it is not left out, though its answer is always the same.
+#[test]
+fn a_step_that_sends_a_call_runs_each_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(folder.path(), &json!({ "kv": "memory", "workers": 2 }), "skips");
+    let client = server.client();
+    let lines = ["get x", "get y", "get z", "send t add n 1"].map(str::to_owned);
+    for _ in 0..8 {
+        assert_eq!(run(&client, "ahead", &lines).last().map(String::as_str), Some("sent"));
+    }
+    crate::eventually("what is sent", || client.post("/t", "get n").text() == "stored 8\n");
+    assert!(runs(&server, "skipped") > 0, "no step is left out");
+    server.stop();
+}
+
 /// Each of four steps takes a second. Their inputs are known from the beginning.
 #[test]
 fn steps_that_do_not_wait_for_each_other_run_at_the_same_time() {

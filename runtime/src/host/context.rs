@@ -287,6 +287,10 @@ impl Context {
         let (unanswered, others) = std::mem::take(&mut calls.outgoing).into_iter().partition(|call| call.id.is_none());
         calls.outgoing = others;
         let unanswered: VecDeque<Outgoing> = unanswered;
+        if let Some(watch) = self.watch.as_mut().filter(|_| !unanswered.is_empty()) {
+            // What it is a part of may have taken them over when it is over.
+            watch.trace.has_sent = true;
+        }
         for Outgoing { name, input, host_call, .. } in unanswered {
             transaction.put_off(PutOff { name, input, host_call });
         }
@@ -298,7 +302,7 @@ impl Context {
             let calls = transaction.take_calls();
             if let Some(trace) = self.trace_effects().filter(|_| ended_well) {
                 trace.transaction = Some(transaction.made());
-                trace.has_sent = !calls.is_empty();
+                trace.has_sent |= !calls.is_empty();
             }
             self.put_off = if ended_well { calls } else { Vec::new() };
         }
