@@ -20,6 +20,7 @@ mod counts;
 pub mod depth;
 pub mod outputs;
 pub mod paths;
+pub mod replies;
 pub mod sequence;
 pub mod skips;
 pub mod stalls;
@@ -42,6 +43,7 @@ use sledge_workflow::definition::StateIndex;
 use self::benefit::{Edge, Verdict};
 use self::outputs::{Answer, Rest};
 use self::paths::{Path, Trail, Way};
+use self::replies::Known as KnownReply;
 use self::sequence::{Expected, Made};
 use self::skips::Skip;
 use self::stalls::Reader;
@@ -49,6 +51,7 @@ use self::tables::Tables;
 use self::value::Keys;
 use crate::kv::BucketKey;
 use crate::memo::key::Digest;
+use crate::txn::mutants::{self, Mutant};
 
 pub use self::tables::{BYTES_MAX, Known};
 
@@ -186,6 +189,40 @@ impl Speculation {
     pub fn called(&self, of: Of<'_>, input: &[u8], calls: &[Made]) {
         let key = self.keys.body(input);
         self.learn(|tables| tables.sequences.learn(of, input, key, calls));
+    }
+
+    /// The key of an argument with which a function of that name is called. It takes no lock.
+    #[must_use]
+    pub fn argument_key(&self, function: &str, argument: &[u8]) -> Digest {
+        self.keys.argument(function, if mutants::is(Mutant::KnownOther) { b"" } else { argument })
+    }
+
+    /// What may stand for a call of a version of a function with the argument of that key, if what it rests on is so still: to be asked once for each.
+    #[must_use]
+    pub fn reply(&self, version: u64, argument: &Digest) -> Option<Arc<KnownReply>> {
+        self.tables().replies.take(version, argument)
+    }
+
+    /// Whether something is to be expected to stand for such a call.
+    #[must_use]
+    pub fn has_reply(&self, version: u64, argument: &Digest) -> bool {
+        self.tables().replies.has(version, argument)
+    }
+
+    /// Learns what a run has replied that is committed with its callers.
+    pub fn replied(&self, of: Of<'_>, argument: Digest, known: Arc<KnownReply>) {
+        self.learn(|tables| tables.replies.learn(of, argument, known));
+    }
+
+    /// A reply has stood for a call, and was right.
+    pub fn call_skipped(&self, version: u64) {
+        self.runs.skipped.fetch_add(1, Ordering::Relaxed);
+        self.tables().replies.was_right(version);
+    }
+
+    /// What such a reply rests on is not so any more, or that is not known.
+    pub fn call_skipped_wrongly(&self, version: u64, argument: &Digest) {
+        self.learn(|tables| tables.replies.was_wrong(version, argument));
     }
 
     /// Whether an edge is speculated now: to be asked once for each start.

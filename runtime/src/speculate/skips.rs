@@ -61,6 +61,11 @@ impl Caution {
         takes
     }
 
+    /// Whether the next one is not taken.
+    pub(super) const fn pauses(&self) -> bool {
+        self.pause != 0
+    }
+
     pub(super) fn was_right(&mut self) {
         self.next = (self.next / 2).max(PAUSE_MIN);
     }

@@ -8,21 +8,29 @@ use sledge_sandbox::Budget;
 use super::benefit::{Benefits, KnownEdge};
 use super::outputs::{KnownFunction, Outputs};
 use super::paths::{KnownBranch, Paths};
+use super::replies::{KnownReplies, Replies};
 use super::sequence::{KnownCaller, Sequences};
 use super::stalls::{KnownStall, Stalls};
 use super::times::{KnownTime, Times};
 use crate::memo::room::Room;
 
 /// Bytes of all tables of a tenant.
-pub const BYTES_MAX: usize = 4 << 20;
+pub const BYTES_MAX: usize = 6 << 20;
 const OUTPUTS_BYTES_MAX: usize = 2 << 20;
+const REPLIES_BYTES_MAX: usize = 2 << 20;
 const SEQUENCES_BYTES_MAX: usize = 768 << 10;
 const PATHS_BYTES_MAX: usize = 768 << 10;
 const BENEFITS_BYTES_MAX: usize = 192 << 10;
 const STALLS_BYTES_MAX: usize = 192 << 10;
 const TIMES_BYTES_MAX: usize = 128 << 10;
 const _: () = assert!(
-    OUTPUTS_BYTES_MAX + SEQUENCES_BYTES_MAX + PATHS_BYTES_MAX + BENEFITS_BYTES_MAX + STALLS_BYTES_MAX + TIMES_BYTES_MAX
+    OUTPUTS_BYTES_MAX
+        + REPLIES_BYTES_MAX
+        + SEQUENCES_BYTES_MAX
+        + PATHS_BYTES_MAX
+        + BENEFITS_BYTES_MAX
+        + STALLS_BYTES_MAX
+        + TIMES_BYTES_MAX
         == BYTES_MAX
 );
 /// Tables take memory of the server by so many bytes, so that most changes need not ask for any.
@@ -32,6 +40,7 @@ const STEP_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) outputs: Outputs,
+    pub(super) replies: Replies,
     pub(super) sequences: Sequences,
     pub(super) paths: Paths,
     pub(super) benefits: Benefits,
@@ -53,6 +62,8 @@ pub struct Known {
     pub branches: Vec<KnownBranch>,
     /// How predictable functions are.
     pub outputs: Vec<KnownFunction>,
+    /// To how much replies of functions are known.
+    pub replies: Vec<KnownReplies>,
     /// What functions call.
     pub calls: Vec<KnownCaller>,
     /// What it has brought to start states ahead.
@@ -67,6 +78,7 @@ impl Tables {
     pub(super) fn new(budget: Option<Arc<Budget>>) -> Tables {
         Tables {
             outputs: Outputs::new(OUTPUTS_BYTES_MAX),
+            replies: Replies::new(REPLIES_BYTES_MAX),
             sequences: Sequences::new(SEQUENCES_BYTES_MAX),
             paths: Paths::new(PATHS_BYTES_MAX),
             benefits: Benefits::new(BENEFITS_BYTES_MAX),
@@ -78,8 +90,8 @@ impl Tables {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let Tables { outputs, sequences, paths, benefits, stalls, times, .. } = self;
-        outputs.bytes() + sequences.bytes() + paths.bytes() + benefits.bytes() + stalls.bytes() + times.bytes()
+        let Tables { outputs, replies, sequences, paths, benefits, stalls, times, .. } = self;
+        outputs.bytes() + replies.bytes() + sequences.bytes() + paths.bytes() + benefits.bytes() + stalls.bytes() + times.bytes()
     }
 
     /// Has the tables counted as they are now. Where there is no memory left for that, entries go.
@@ -106,8 +118,14 @@ impl Tables {
 
     /// Drops one entry: first what has most bytes and is learned again soonest.
     fn evict(&mut self) -> bool {
-        let Tables { outputs, sequences, paths, benefits, stalls, times, .. } = self;
-        outputs.evict() || sequences.evict() || paths.evict() || stalls.evict() || benefits.evict() || times.evict()
+        let Tables { outputs, replies, sequences, paths, benefits, stalls, times, .. } = self;
+        outputs.evict()
+            || replies.evict()
+            || sequences.evict()
+            || paths.evict()
+            || stalls.evict()
+            || benefits.evict()
+            || times.evict()
     }
 
     pub(super) fn forget_workflow(&mut self, workflow: u64) {
@@ -119,6 +137,7 @@ impl Tables {
 
     pub(super) fn forget_function(&mut self, version: u64) {
         self.outputs.forget(version);
+        self.replies.forget(version);
         self.sequences.forget(version);
     }
 
@@ -128,6 +147,7 @@ impl Tables {
             bytes_max: BYTES_MAX,
             branches: self.paths.known(),
             outputs: self.outputs.known(),
+            replies: self.replies.known(),
             calls: self.sequences.known(),
             edges: self.benefits.known(),
             stalls: self.stalls.known(),

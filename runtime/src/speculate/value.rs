@@ -32,6 +32,15 @@ impl Keys {
         *hasher.finalize().as_bytes()
     }
 
+    /// The key of an argument with which a function of that name is called.
+    pub(super) fn argument(&self, function: &str, argument: &[u8]) -> Digest {
+        let mut hasher = Hasher::new_keyed(&self.secret);
+        hasher.update(b"a");
+        put_text(&mut hasher, function);
+        hasher.update(argument);
+        *hasher.finalize().as_bytes()
+    }
+
     /// The key of a body.
     pub(super) fn body(&self, body: &[u8]) -> Digest {
         let mut hasher = Hasher::new_keyed(&self.secret);
@@ -149,5 +158,7 @@ mod tests {
         assert_ne!(keys.input("f", &one), keys.input("g", &one));
         assert_ne!(keys.input("f", &one), Keys::new([8; 32]).input("f", &one), "the secret counts");
         assert_ne!(keys.body(b"n"), keys.input("", &Value::Null));
+        assert_ne!(keys.argument("fg", b"h"), keys.argument("f", b"gh"));
+        assert_ne!(keys.argument("f", b"g"), Keys::new([8; 32]).argument("f", b"g"));
     }
 }

@@ -73,7 +73,8 @@ impl Transaction {
         let (is_taken, ended) = (AtomicBool::new(false), Mutex::default());
         let place = Place::Beside(Box::new(Beside { held: Arc::default(), level, is_taken, ended }));
         // Versions that the callee has given are told from the caller's own.
-        Some(Arc::new(Transaction::new(caller.isolation.clone(), caller.with(Column::part), place)))
+        let beside = Transaction::new(caller.isolation.clone(), caller.with(Column::part), place);
+        Some(Arc::new(Transaction { is_repeated: caller.outermost().is_repeated, ..beside }))
     }
 
     /// Makes what a callee did a part of this one, as if it had run now: the callee was begun [beside](Transaction::beside) this one, and its reply is there. Whether that can be; otherwise it is to run
@@ -88,8 +89,12 @@ impl Transaction {
             return false;
         }
         // All of it was read through this one by now.
-        if well && !self.absorb_beside(&column) {
+        if well && !self.absorb_beside(&column, Mutant::AdoptedUnder) {
             return false;
+        }
+        // Relaxed: the transaction ends after that, on whatever thread.
+        if callee.is_recalled.load(Ordering::Relaxed) {
+            self.outermost().is_recalled.store(true, Ordering::Relaxed);
         }
         lock(&self.calls).extend(calls);
         match self.held() {
@@ -103,7 +108,7 @@ impl Transaction {
     }
 
     /// Reads what that column has read. Whether it is what the column has seen.
-    fn reads_as(&self, column: &Column) -> bool {
+    pub(super) fn reads_as(&self, column: &Column) -> bool {
         if mutants::is(Mutant::AdoptedReadLost) {
             return true;
         }
@@ -138,13 +143,12 @@ impl Transaction {
         })
     }
 
-    /// Writes what that column has written, if all that it has read is what is seen here still: other callees may have ended meanwhile.
-    fn absorb_beside(&self, column: &Column) -> bool {
+    /// Writes what that column has written, if all that it has read is what is seen here still: other callees may have ended meanwhile. `under`: the mistake that lays it under what is written here.
+    pub(super) fn absorb_beside(&self, column: &Column, under: Mutant) -> bool {
         let mut listed = Few::default();
         column.listed().for_each(|(bucket, _)| listed.insert(bucket.clone(), 0));
-        let written = column.changes().map(|(key, _)| key);
-        let absorbed = self.write(written, |into| {
-            if mutants::is(Mutant::AdoptedUnder) {
+        let absorbed = self.write(column.written_keys(), |into| {
+            if mutants::is(under) {
                 let changes = column.changes().filter(|(key, _)| into.written(key).is_none());
                 let changes = changes.map(|(key, change)| (key.clone(), change)).collect();
                 return into.make(&Commit::new(Vec::new(), changes)).map(|_| Ok(()));

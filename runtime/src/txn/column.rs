@@ -21,7 +21,7 @@ use super::few::Few;
 use super::mutants::{self, Mutant};
 
 /// What every provisional version has, and none of a store.
-const PROVISIONAL: u64 = 1 << 63;
+pub(super) const PROVISIONAL: u64 = 1 << 63;
 
 /// Gives provisional versions, each once for a transaction and all of its parts. There is no counter before the first one, or the first part.
 #[derive(Debug, Default)]
@@ -333,6 +333,11 @@ impl Column {
     /// The keys that it has written, and what is done to each.
     pub(super) fn changes(&self) -> impl Iterator<Item = (&BucketKey, Change)> {
         self.writes.iter().map(|(key, write)| (key, write.change()))
+    }
+
+    /// The same without what is done to them.
+    pub(super) fn written_keys(&self) -> impl Iterator<Item = &BucketKey> {
+        self.writes.keys()
     }
 
     /// The buckets whose sets of keys it has changed since that provisional version was given.

@@ -15,12 +15,13 @@
 //! * What fails is not committed. It may have failed since it has read what never was there at the same time: so its reads are validated before the failure is believed.
 //! * Commits have an id, so that a commit whose answer was lost is asked for again and not made twice.
 //!
-//! `column` is what an operation does, without a store; `beside` callees that were begun before they are called; `pipeline` the transactions of an execution that run ahead of each other; `held` what such a run would have seen outside; `contention` has transactions take turns where they conflict again and again.
+//! `column` is what an operation does, without a store; `beside` callees that were begun before they are called; `footprint` what runs of callees have come to, for calls that need no run; `pipeline` the transactions of an execution that run ahead of each other; `held` what such a run would have seen outside; `contention` has transactions take turns where they conflict again and again.
 
 mod beside;
 pub mod column;
 pub mod contention;
 mod few;
+pub mod footprint;
 pub mod held;
 pub(crate) mod mutants;
 pub mod pipeline;
@@ -29,7 +30,7 @@ mod place;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -80,12 +81,16 @@ pub struct Transaction {
     calls: Mutex<Vec<PutOff>>,
     /// Bytes of the column, as of its last change.
     bytes: AtomicUsize,
-    /// The key over which it has conflicted.
-    conflicted: Mutex<Option<BucketKey>>,
+    /// What was found to be otherwise than it has read it.
+    conflicted: Mutex<Option<Stale>>,
     /// What became of its commit, when that is known.
     outcome: Mutex<Option<Result<Outcome, KvError>>>,
     /// By what requests to other servers are named that it makes, and how many it has made: where it may be repeated, so that it makes the same again.
     requests: Option<(Box<str>, AtomicUsize)>,
+    /// Whether it was stale before, and is made again: it [recalls](Transaction::recall) nothing.
+    is_repeated: bool,
+    /// Whether it has recalled something, so that what it has read may be old. The outermost one's.
+    is_recalled: AtomicBool,
 }
 
 /// A call whose reply is not wanted.
@@ -119,6 +124,13 @@ impl Transaction {
         Arc::new(Transaction::new(isolation.clone(), Column::default(), Place::Alone))
     }
 
+    /// The same of one that was stale, and runs again.
+    #[must_use]
+    pub fn begin_again(isolation: &Isolation) -> Arc<Transaction> {
+        let transaction = Transaction::new(isolation.clone(), Column::default(), Place::Alone);
+        Arc::new(Transaction { is_repeated: true, ..transaction })
+    }
+
     /// The same of one that is repeated if the server dies. `name` is the same each time.
     #[must_use]
     pub fn begin_repeatable(isolation: &Isolation, name: &str) -> Arc<Transaction> {
@@ -145,6 +157,8 @@ impl Transaction {
             conflicted: Mutex::default(),
             outcome: Mutex::default(),
             requests: None,
+            is_repeated: false,
+            is_recalled: AtomicBool::new(false),
         }
     }
 
@@ -319,7 +333,10 @@ impl Transaction {
     /// The key that was changed, of one that is [stale](Settled::Stale) since it has read that: what runs again in its place may stand in the key's [line](Contention::line) first.
     #[must_use]
     pub fn take_conflicted(&self) -> Option<BucketKey> {
-        lock(&self.conflicted).take()
+        match lock(&self.conflicted).take()? {
+            Stale::Key(key) => Some(key),
+            Stale::Bucket(_) => None,
+        }
     }
 
     /// Puts off a call whose reply is not wanted until the commit was made.
@@ -372,7 +389,9 @@ impl Transaction {
                     return settled;
                 }
                 // What was read at one moment, as one key is, was there.
-                Some(Space::Redis(_)) if column.expected().count() + column.listed().count() < 2 => return Settled::Done,
+                Some(Space::Redis(_)) if column.expected().count() + column.listed().count() < 2 && self.read_now() => {
+                    return Settled::Done;
+                }
                 Some(Space::Redis(_)) => {}
                 None => return Settled::Done,
             }
@@ -388,6 +407,12 @@ impl Transaction {
         }
         commit.id = Some(fastrand::u128(..).to_ne_bytes());
         Settled::Commit(commit)
+    }
+
+    /// Whether it has asked the store for all that it has read.
+    fn read_now(&self) -> bool {
+        // Relaxed: what it has recalled was recalled before it has ended.
+        !self.is_recalled.load(Ordering::Relaxed)
     }
 
     /// What does not hold any more of what was read, in the store in this process: at one moment, and without a copy of what was read.
@@ -467,8 +492,8 @@ impl Transaction {
     fn stale(&self, stale: &Stale) -> Settled {
         if let Stale::Key(key) = stale {
             self.isolation.contention.conflicted(key, Instant::now());
-            *lock(&self.conflicted) = Some(key.clone());
         }
+        *lock(&self.conflicted) = Some(stale.clone());
         if let Place::Alone = self.place {
             lock_held(self).clear();
         }

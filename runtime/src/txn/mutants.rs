@@ -56,6 +56,16 @@ pub(crate) enum Mutant {
     AdoptedOther,
     /// What it would have logged is logged before it is adopted.
     LoggedAhead,
+    /// What a known answer rests on is not read by the caller for which it stands for a run.
+    KnownUnread,
+    /// Where the caller has written a key, too, the caller's write stays.
+    KnownUnder,
+    /// A known answer stands for a run whatever the caller has written before.
+    KnownUnchecked,
+    /// The same of an answer to another argument.
+    KnownOther,
+    /// What a known answer rests on is read by the outermost caller, and not by those between.
+    KnownCalleesLost,
 }
 
 #[cfg(not(test))]

@@ -5,6 +5,7 @@
 
 mod ahead;
 mod beside;
+mod footprint;
 mod histories;
 mod pipeline;
 
