@@ -1,4 +1,4 @@
-//! `speculation = "calls"`: functions whose callees begin with them. They answer what the same functions answer without, and leave the same in the store.
+//! `speculation = "calls"` and `"skips"`: functions whose callees begin with them, or need not run at all. They answer what the same functions answer without, and leave the same in the store.
 
 use crate::ahead::{Store, model, some_lines};
 use crate::kv::{Redis, ask};
@@ -17,13 +17,20 @@ use std::time::{Duration, Instant};
 
 /// A server with a caller whose callees begin with it, the same with a table of answers and the same without either, and what they call.
 fn serve(kv: &Value) -> Server {
-    let ahead = json!({ "speculation": "calls" });
+    serve_at("calls", kv)
+}
+
+/// The same with that level.
+fn serve_at(level: &str, kv: &Value) -> Server {
+    let ahead = json!({ "speculation": level });
     let functions = [
         function("t", ahead.clone()),
-        function("remembered", json!({ "speculation": "calls", "memo": "auto" })),
+        function("remembered", json!({ "speculation": level, "memo": "auto" })),
         function("plain", json!({})),
         function("s", ahead),
         function("u", json!({})),
+        // Its pauses do not make it one that answers something else each time.
+        function("slow", json!({ "memo": "auto", "pure": true })),
     ];
     let mut config = json!({ "functions": functions });
     for (key, value) in kv.as_object().expect("an object") {
@@ -105,21 +112,43 @@ fn in_order(store: &mut Store, lines: &[String]) -> Vec<String> {
 
 #[test]
 fn a_caller_answers_and_leaves_what_it_does_without() {
+    answers_and_leaves_what_it_does_without("calls");
+}
+
+#[test]
+fn a_caller_whose_callees_are_left_out_answers_and_leaves_what_it_does_without() {
+    answers_and_leaves_what_it_does_without("skips");
+}
+
+fn answers_and_leaves_what_it_does_without(level: &str) {
     on_every_store(|kv| {
-        let server = serve(kv);
+        let server = serve_at(level, kv);
         let client = server.client();
         let (mut store, mut random) = (Store::new(), Random::new(22, "calls"));
-        // The same few bodies again and again: what they call is known soon.
+        // The same few bodies again and again: what they call is known soon, and what that replies, where they mostly read.
         let bodies: Vec<Vec<String>> = (0..8)
-            .map(|_| {
-                let some = |random: &mut Random, is_call: bool| match is_call {
-                    true => vec![format!("invoke u {}", some_lines(random).replace('\n', ";"))],
-                    false => some_lines(random).lines().map(str::to_owned).collect(),
+            .map(|body| {
+                let some = |random: &mut Random, is_call: bool| {
+                    let reads = level == "skips" && body % 4 > 0 && random.below(6) > 0;
+                    let lines = match reads {
+                        true => format!("get k{}\nget k{}", random.below(4), random.below(4)),
+                        false => some_lines(random),
+                    };
+                    match is_call {
+                        true => vec![format!("invoke u {}", lines.replace('\n', ";"))],
+                        false => lines.lines().map(str::to_owned).collect(),
+                    }
                 };
                 (0..5).flat_map(|part| some(&mut random, part % 2 == 1 || part == 4)).collect()
             })
             .collect();
         for round in 0..200 {
+            // Others change what callees have read.
+            if level == "skips" && random.below(4) == 0 {
+                let line = some_lines(&mut random);
+                line.lines().for_each(|line| drop(model(&mut store, line)));
+                assert_eq!(client.post("/plain", line).status, 200);
+            }
             let path = if random.below(3) == 0 { "/remembered" } else { "/t" };
             let lines = &bodies[random.below(8) as usize];
             let expected = in_order(&mut store, lines);
@@ -128,7 +157,9 @@ fn a_caller_answers_and_leaves_what_it_does_without() {
                 ask(&client, path, &lines.join("\n")).iter().map(|line| line.replace("own ", "stored ")).collect();
             assert_eq!(told, expected, "{kv}, round {round}: {lines:?}");
         }
-        if kv["kv"].as_str().is_some_and(|kv| kv.starts_with("redis")) {
+        let skipped = runs(&server, "skipped");
+        assert_eq!(skipped > 20, level == "skips", "{kv}: {skipped}");
+        if level == "calls" && kv["kv"].as_str().is_some_and(|kv| kv.starts_with("redis")) {
             let [adopted, squashed] = ["adopted", "squashed"].map(|result| runs(&server, result));
             assert!(adopted > 20 && squashed > 0, "{adopted} {squashed}");
         }
@@ -185,11 +216,86 @@ fn a_callee_sees_what_its_caller_has_written() {
     });
 }
 
+/// Two callees, one of which takes a second, and one of which calls another that does.
+#[test]
+fn callees_whose_replies_are_known_do_not_run_until_what_they_have_read_is_changed() {
+    on_every_store(|kv| {
+        let server = serve_at("skips", kv);
+        let client = server.client();
+        let count = || ["slow", "s"].map(|name| ended(&server, name, "ok"));
+        assert_eq!(ask(&client, "/plain", "set a 1\nset b 1"), ["set", "set"]);
+        let lines = "get x\ninvoke slow pause 1000;get a;set c 5\ninvoke s get b;invoke slow pause 1000";
+        let told = |a: u32, b: u32| ["error 44".to_owned(), format!("paused;stored {a};set;"), format!("stored {b};paused;;")];
+        assert_eq!(ask(&client, "/t", lines), told(1, 1));
+        let before = count();
+        for _ in 0..3 {
+            assert_eq!(ask(&client, "/plain", "delete c"), ["delete"]);
+            assert_eq!(ask(&client, "/t", lines), told(1, 1));
+            assert_eq!(ask(&client, "/plain", "get c"), ["stored 5"], "{kv}: what it has written is written again");
+        }
+        assert_eq!((count(), runs(&server, "skipped")), (before, 6), "{kv}");
+        // What a caller asks besides is its own business.
+        assert_eq!(ask(&client, "/t", "invoke slow pause 1000;get a;set c 5\nget a"), ["paused;stored 1;set;", "stored 1"]);
+        assert_eq!((count(), runs(&server, "skipped")), (before, 7), "{kv}");
+        for (line, a, b) in [("set a 2", 2, 1), ("set b 3", 2, 3)] {
+            let before = count();
+            assert_eq!(ask(&client, "/plain", line), ["set"]);
+            assert_eq!(ask(&client, "/t", lines), told(a, b), "{kv}: {line}");
+            assert_ne!(count(), before, "{kv}: {line}");
+        }
+        // Also of one that answers from its own table.
+        (0..3).for_each(|_| assert_eq!(ask(&client, "/remembered", lines), told(2, 3), "{kv}"));
+        assert_eq!(ask(&client, "/plain", "set a 4"), ["set"]);
+        assert_eq!(ask(&client, "/remembered", lines), told(4, 3), "{kv}");
+        server.stop();
+    });
+}
+
+/// What they do could not be done by others for them, or would be another thing each time.
+#[test]
+fn callees_that_do_more_than_to_answer_run_each_time() {
+    on_every_store(|kv| {
+        let server = serve_at("skips", kv);
+        let client = server.client();
+        let each_time = |lines: &str, told: &[&str]| {
+            (0..4).for_each(|round| assert_eq!(ask(&client, "/t", lines), told, "{kv}, round {round}: {lines}"));
+        };
+        each_time("invoke u send plain add n 1", &["sent;"]);
+        crate::eventually("what is sent", || ask(&client, "/plain", "get n") == ["stored 4"]);
+        each_time("invoke s invoke u send plain add m 1", &["sent;;"]);
+        crate::eventually("what is sent", || ask(&client, "/plain", "get m") == ["stored 4"]);
+        each_time("invoke u pause 1", &["paused;"]);
+        each_time("invoke u set a 1;trap", &["error 12"]);
+        // It has read what its caller has written, and changes what it has read.
+        each_time("set b 2\ninvoke u get b", &["set", "own 2;"]);
+        each_time("delete l\ninvoke u list l\nset l 1", &["delete", "keys;", "set"]);
+        (1..=4).for_each(|n| assert_eq!(ask(&client, "/t", "invoke u next k 0"), [format!("next {n};")], "{kv}"));
+        assert_eq!(runs(&server, "skipped"), 0, "{kv}");
+        each_time("invoke u add k 1", &["add;"]);
+        assert_eq!((runs(&server, "skipped"), ask(&client, "/plain", "get k")), (3, vec!["stored 8".to_owned()]), "{kv}");
+        // It answers something else at another place.
+        each_time("invoke u get k", &["stored 8;"]);
+        each_time("add k 1\ninvoke u get k\nset k 8", &["add", "own 9;", "set"]);
+        server.stop();
+    });
+}
+
 /// Money is moved by callees of callers at the same time: it never gets more or less, also between two callees.
 #[test]
 fn callers_at_the_same_time_are_one_after_the_other() {
+    one_after_the_other("calls");
+}
+
+#[test]
+fn callers_at_the_same_time_whose_callees_are_left_out_are_one_after_the_other() {
+    one_after_the_other("skips");
+}
+
+fn one_after_the_other(level: &str) {
+    // What naps is not known otherwise.
+    let name = if level == "skips" { "slow" } else { "u" };
     on_every_store(|kv| {
-        let server = serve(kv);
+        let server = serve_at(level, kv);
         let accounts = (0..4).map(|account| format!("set a{account} 100")).collect::<Vec<_>>().join("\n");
         ask(&server.client(), "/plain", &accounts);
         let address = server.address;
@@ -202,7 +308,8 @@ fn callers_at_the_same_time_are_one_after_the_other() {
                         if from == to {
                             continue;
                         }
-                        let lines = format!("invoke u total 4 1\ninvoke u move a{from} a{to} 1 1\ninvoke u total 4 0");
+                        let lines =
+                            format!("invoke {name} total 4 1\ninvoke {name} move a{from} a{to} 1 1\ninvoke {name} total 4 0");
                         assert_eq!(ask(&client, "/t", &lines), ["total 400;", "moved;", "total 400;"]);
                     }
                 });
@@ -223,24 +330,24 @@ fn the_railway_replies_what_it_replies_natively() {
     let compiled = process::run(&mut compile, b"", Duration::from_secs(600));
     assert!(compiled.status.success(), "{compile:?}: {}", compiled.stderr);
     let config = fs::read_to_string(source.join("sledge.toml")).expect("the configuration");
-    let config = config.replace("127.0.0.1:8080", "127.0.0.1:0").replace(
-        "[[functions]]\nname = \"ts-",
-        "[[functions]]\nisolation = \"serializable\"\nspeculation = \"calls\"\nname = \"ts-",
-    );
-    // A setup writes more than a transaction may.
-    let config =
-        config.replace("isolation = \"serializable\"\nspeculation = \"calls\"\nname = \"ts-setup\"", "name = \"ts-setup\"");
+    let at = |level: &str| {
+        let lines = format!("isolation = \"serializable\"\nspeculation = \"{level}\"\n");
+        let config = config.replace("127.0.0.1:8080", "127.0.0.1:0");
+        let config = config.replace("[[functions]]\nname = \"ts-", &format!("[[functions]]\n{lines}name = \"ts-"));
+        // A setup writes more than a transaction may.
+        config.replace(&format!("{lines}name = \"ts-setup\""), "name = \"ts-setup\"")
+    };
     let redis = Redis::start();
-    for kv in ["memory", redis.url().as_str()] {
+    for (level, kv) in ["calls", "skips"].into_iter().flat_map(|level| [(level, "memory".to_owned()), (level, redis.url())]) {
         let path = folder.path().join("sledge.toml");
         let admin = folder.path().join("admin.sock");
-        fs::write(&path, format!("admin = {admin:?}\n{}", config.replace("\"memory\"", &format!("{kv:?}"))))
+        fs::write(&path, format!("admin = {admin:?}\n{}", at(level).replace("\"memory\"", &format!("{kv:?}"))))
             .expect("a configuration");
-        assert_railway(&path, &sledge_tests::admin::Admin::new(admin), kv != "memory");
+        assert_railway(&path, &sledge_tests::admin::Admin::new(admin), (level, kv != "memory"));
     }
 }
 
-fn assert_railway(config: &Path, admin: &sledge_tests::admin::Admin, is_far: bool) {
+fn assert_railway(config: &Path, admin: &sledge_tests::admin::Admin, (level, is_far): (&str, bool)) {
     let server = Server::start_with(&mut programs::sledge_command(&["serve", "--config", config.to_str().expect("UTF-8")]));
     let mut memory = Memory::new();
     let body = setup_body(0, sharing::TRIPS);
@@ -270,9 +377,12 @@ fn assert_railway(config: &Path, admin: &sledge_tests::admin::Admin, is_far: boo
         }
     });
     let metrics = admin.get("/metrics").text();
-    let name = "sledge_speculative_runs_total{tenant=\"default\",result=\"adopted\"} ";
-    let adopted: u64 = metrics.lines().find_map(|line| line.strip_prefix(name)?.parse().ok()).unwrap_or(0);
-    // On a store in the process functions may take too little time for that to be worth it.
-    assert!(!is_far || adopted > 50, "{adopted}");
+    let count = |result: &str| -> u64 {
+        let name = format!("sledge_speculative_runs_total{{tenant=\"default\",result=\"{result}\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or(0)
+    };
+    // On a store in the process functions may take too little time for that to be worth it; those that are left out need not begin.
+    assert!(!is_far || level == "skips" || count("adopted") > 50, "{}", count("adopted"));
+    assert_eq!(count("skipped") > 50, level == "skips", "{}", count("skipped"));
     server.stop();
 }

@@ -241,9 +241,12 @@ fn speculation_of_what_does_not_speculate_is_refused() {
         let function = crate::entry_with("a", "echo.wat", &more);
         json!({ "kv": "memory", "functions": [function] }).to_string()
     };
-    let good = check("speculation.json", &calls(json!({ "isolation": "serializable", "speculation": "calls" })));
-    assert_eq!(good.code(), 0, "{}", good.stderr);
+    for level in ["off", "calls", "skips"] {
+        let good = check("speculation.json", &calls(json!({ "isolation": "serializable", "speculation": level })));
+        assert_eq!(good.code(), 0, "{level}: {}", good.stderr);
+    }
     for (more, words) in [
+        (json!({ "speculation": "skips" }), ["functions[0].speculation: ", "set `isolation = \"serializable\"`"]),
         (json!({ "speculation": "calls" }), ["functions[0].speculation: ", "set `isolation = \"serializable\"`"]),
         (json!({ "speculation": "paths" }), ["functions[0].speculation: unknown variant `paths`", "`off`"]),
     ] {

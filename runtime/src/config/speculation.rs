@@ -34,8 +34,8 @@ impl SpeculationLevel {
     }
 }
 
-/// What a function speculates on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What a function speculates on. Each has what those before it have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallSpeculation {
     /// Nothing: a function that it calls starts when it calls it.
@@ -43,6 +43,8 @@ pub enum CallSpeculation {
     Off,
     /// What it calls, and with what, by what earlier runs did: functions that are expected to be called start with it.
     Calls,
+    /// The same, and a function that it calls and whose reply is known does not run at all, where all that the reply rests on is as it was. The commit decides about that.
+    Skips,
 }
 
 impl CallSpeculation {
@@ -85,7 +87,10 @@ pub(super) fn check(at: &str, workflow: &WorkflowConfig, problems: &mut Problems
 
 /// Checks the setting of a function; `at` is its key.
 pub(super) fn check_function(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
-    let FunctionConfig { speculation: CallSpeculation::Calls, isolation, effects, .. } = function else { return };
+    let FunctionConfig { speculation, isolation, effects, .. } = function;
+    if *speculation == CallSpeculation::Off {
+        return;
+    }
     let why = match (isolation, effects) {
         (Isolation::None, _) => {
             "what it calls ahead could not be taken back: set `isolation = \"serializable\"`, or leave `speculation` out"
@@ -131,6 +136,9 @@ mod tests {
         let read = |name: &str| serde_json::from_value::<SpeculationLevel>(name.into()).unwrap();
         let all = ["off", "paths", "outputs", "stalls", "skips"].map(read);
         assert!(all.is_sorted_by(|one, other| one < other) && all[0] == SpeculationLevel::default());
+        let read = |name: &str| serde_json::from_value::<CallSpeculation>(name.into()).unwrap();
+        let all = ["off", "calls", "skips"].map(read);
+        assert!(all.is_sorted_by(|one, other| one < other) && all[0] == CallSpeculation::default());
     }
 
     #[test]
@@ -176,6 +184,9 @@ mod tests {
         assert_eq!(problems(json!({ "isolation": "serializable" })), "");
         assert_eq!(problems(json!({ "isolation": "serializable", "effects": "outbox" })), "");
         assert_eq!(problems(json!({ "speculation": "off" })), "");
+        assert_eq!(problems(json!({ "isolation": "serializable", "speculation": "skips" })), "");
+        let skips = problems(json!({ "speculation": "skips" }));
+        assert!(skips.contains("set `isolation = \"serializable\"`"), "{skips}");
         let plain = problems(json!({}));
         assert!(
             plain.starts_with("functions[0].speculation: ") && plain.contains("set `isolation = \"serializable\"`"),

@@ -468,7 +468,7 @@ impl Catalogue {
         let (tenant, number) = self.numbers(&config.tenant, &config.name);
         let neighbours = self.neighbours.entry(config.tenant.clone()).or_default();
         let executions = self.executions.as_ref().filter(|_| config.effects == OutsideEffects::Outbox);
-        let is_ahead = config.speculation == CallSpeculation::Calls;
+        let is_ahead = config.speculation >= CallSpeculation::Calls;
         let speculation = is_ahead.then(|| tables_of(&mut self.speculation, &config.tenant, &self.budget));
         let home = Home {
             outbox: executions.map(|executions| executions.outbox(&config.tenant)),

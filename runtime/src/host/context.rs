@@ -300,9 +300,10 @@ impl Context {
     pub fn settled(&mut self, ended_well: bool) {
         if let Some(transaction) = self.transaction.take() {
             let calls = transaction.take_calls();
-            if let Some(trace) = self.trace_effects().filter(|_| ended_well) {
-                trace.transaction = Some(transaction.made());
-                trace.has_sent |= !calls.is_empty();
+            if let Some(watch) = self.watch.as_mut().filter(|_| ended_well) {
+                watch.trace.transaction = Some(transaction.made());
+                watch.trace.has_sent |= !calls.is_empty();
+                watch.trace.footprint = watch.footprint_bytes_max.and_then(|max| transaction.footprint(max)).map(Arc::new);
             }
             self.put_off = if ended_well { calls } else { Vec::new() };
         }

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use super::{Args, HostFunction};
 use crate::kv::{BucketKey, BucketName, Commit};
+use crate::txn::footprint::Footprint;
 
 /// What a host function can do to the world. It decides whether invocations may be run, repeated, snapshotted or merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,6 +134,8 @@ pub struct EffectTrace {
     pub has_sent: bool,
     /// What its transaction has read and changed, where it had one of its own and that was made.
     pub transaction: Option<Commit>,
+    /// What its run has come to in the store, where that may stand for another run.
+    pub footprint: Option<Arc<Footprint>>,
 }
 
 /// Why a host call is not made.
@@ -154,6 +158,8 @@ pub struct Watch {
     pub objection: Option<(&'static str, Objection)>,
     /// What the invocation did so far.
     pub trace: EffectTrace,
+    /// How many bytes its footprint may have, if that is kept.
+    pub footprint_bytes_max: Option<usize>,
 }
 
 impl fmt::Debug for Watch {
@@ -167,6 +173,12 @@ impl Watch {
     #[must_use]
     pub fn guarded(guard: Guard) -> Watch {
         Watch { guard: Some(guard), ..Watch::default() }
+    }
+
+    /// One that keeps the run's footprint, if that has so many bytes at most.
+    #[must_use]
+    pub fn keeping(footprint_bytes_max: usize) -> Watch {
+        Watch { footprint_bytes_max: Some(footprint_bytes_max), ..Watch::default() }
     }
 
     /// Whether a call may be made, which has that effect.

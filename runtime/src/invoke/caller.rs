@@ -44,6 +44,16 @@ impl Caller {
         self.depth < DEPTH_MAX && self.chain().filter(|caller| caller.function == function).count() < cycles_max
     }
 
+    /// How many functions wait for what it calls.
+    pub(crate) const fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Whether that function is it or one of its callers.
+    pub(crate) fn is_below(&self, function: FunctionId) -> bool {
+        self.chain().any(|caller| caller.function == function)
+    }
+
     /// The outermost of its callers, on whose behalf it runs; itself if it has none.
     pub(super) fn outermost(&self) -> &Caller {
         self.chain().last().unwrap_or(self)
@@ -80,5 +90,10 @@ mod tests {
         let long: Vec<u32> = (0..DEPTH_MAX).collect();
         assert!(chain(&long[1..]).may_call(FunctionId(99), CYCLES_MAX));
         assert!(!chain(&long).may_call(FunctionId(99), CYCLES_MAX));
+        let chain = chain(&[1, 2, 3]);
+        assert_eq!(
+            (chain.depth(), [0, 1, 2, 3, 4].map(|id| chain.is_below(FunctionId(id)))),
+            (3, [false, true, true, true, false])
+        );
     }
 }

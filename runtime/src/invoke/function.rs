@@ -190,6 +190,8 @@ pub struct Function {
     pub memo: Option<Arc<Memo>>,
     /// By what it is predicted what its runs call, where that is begun with them.
     pub ahead: Option<Arc<Speculation>>,
+    /// Whether replies that are known stand for runs of what it calls.
+    pub skips: bool,
     /// The functions that it may call.
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
@@ -234,7 +236,7 @@ impl Function {
         };
         let isolation = (loaded.isolation == Isolation::Serializable).then_some(txn::Isolation { contention, outside });
         let goes_ahead = isolation.as_ref().is_some_and(|isolation| !matches!(isolation.outside, Outside::Split));
-        let ahead = speculation.filter(|_| goes_ahead && loaded.speculation == CallSpeculation::Calls);
+        let ahead = speculation.filter(|_| goes_ahead && loaded.speculation >= CallSpeculation::Calls);
         if let (Some(upstream), Some(roots)) = (&mut process.upstream, &roots) {
             *upstream = Arc::new(upstream.with_roots(roots));
         }
@@ -265,6 +267,7 @@ impl Function {
             isolation,
             outbox_age_max: loaded.outbox_age_max,
             speculative: loaded.speculative,
+            skips: ahead.is_some() && loaded.speculation >= CallSpeculation::Skips,
             ahead,
             neighbours,
             number,

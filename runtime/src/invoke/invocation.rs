@@ -107,16 +107,21 @@ impl Input {
 impl Invocation {
     /// What it runs with, and its transaction, if it has one: of its own, as a part of its caller's, or the column of a pipeline that was opened for it.
     pub(crate) fn begin(&mut self) -> (Input, Option<Arc<Transaction>>) {
-        let transaction = match (&self.joins, &self.function.isolation) {
-            (Some(given), _) => Transaction::of_call(given),
-            (None, Some(isolation)) => Transaction::begin(isolation),
-            (None, None) => return (mem::take(&mut self.input), None),
-        };
+        if self.joins.is_none() && self.function.isolation.is_none() {
+            return (mem::take(&mut self.input), None);
+        }
         let (input, can_again) = self.input.again();
         if !can_again {
             self.stale = STALE_MAX;
         }
-        (input, Some(transaction))
+        let transaction = match (&self.joins, &self.function.isolation) {
+            (Some(given), _) => Some(Transaction::of_call(given)),
+            // Nor does one recall anything that could not run again.
+            (None, Some(isolation)) if self.runs_again() => Some(Transaction::begin_again(isolation)),
+            (None, Some(isolation)) => Some(Transaction::begin(isolation)),
+            (None, None) => None,
+        };
+        (input, transaction)
     }
 
     /// From now on it waits for the run of an equal request: until the time at which it runs itself.
@@ -276,7 +281,7 @@ impl Identity {
     }
 
     /// The invocation that called it, if one did.
-    pub(super) fn above(&self) -> Option<&Caller> {
+    pub(crate) fn above(&self) -> Option<&Caller> {
         self.caller.as_ref().map(|(caller, _)| &**caller)
     }
 }
@@ -434,16 +439,21 @@ mod tests {
         let config = config::function("settings", "f", path::Path::new("f.wasm"), settings).unwrap();
         let function = Arc::new(Function::new(by_hand::loaded(&config), Home::alone()));
         let (dispatcher, _deques) = Dispatcher::new(1, 1, 10, false);
+        let outer = Transaction::begin(function.isolation.as_ref().unwrap());
+        let nothing = Transaction::join(&outer).footprint(1 << 10).unwrap();
         for (body_bytes, times) in [(0, 1_000), (KEPT_BODY_BYTES_MAX, 1_000), (KEPT_BODY_BYTES_MAX + 1, 0)] {
             let admission = dispatcher.admit(&function).unwrap();
             let input = Input::of(vec![0; body_bytes].into());
             let mut invocation = Invocation::new(Arc::clone(&function), admission, None, input, Instant::now());
-            for _ in 0..times {
+            for time in 0..times {
                 let (input, transaction) = invocation.begin();
-                assert!(transaction.is_some() && input.body.into_bytes().len() == body_bytes);
+                assert!(input.body.into_bytes().len() == body_bytes);
+                // What has been wrong once, or must not be, goes by nothing that may be wrong.
+                assert_eq!(transaction.unwrap().recall(&nothing, None), time == 0);
                 assert!(invocation.may_run_again(), "{body_bytes}");
             }
-            assert_eq!(invocation.begin().0.body.into_bytes().len(), body_bytes);
+            let (input, transaction) = invocation.begin();
+            assert_eq!((input.body.into_bytes().len(), transaction.unwrap().recall(&nothing, None)), (body_bytes, false));
             assert!(!invocation.may_run_again() && !invocation.may_run_again(), "{body_bytes}");
         }
     }

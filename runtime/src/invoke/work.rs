@@ -141,9 +141,14 @@ impl Started {
     }
 
     /// Where what it calls leaves what is to be counted and learned.
-    pub(crate) fn account(&self) -> Option<Arc<Account>> {
+    pub(crate) fn account(&self) -> Option<&Arc<Account>> {
         let own = self.ahead.as_ref().map(|ahead| &ahead.account);
-        own.or(self.invocation.account.as_ref()).cloned()
+        own.or(self.invocation.account.as_ref())
+    }
+
+    /// Whether what it calls is to tell what it did: it is looked at itself, or what it calls is to be known.
+    pub(crate) fn is_told(&self) -> bool {
+        self.driver.context().is_watched() || self.account().is_some_and(|account| account.replies().is_some())
     }
 
     /// What its callees know of it.

@@ -18,6 +18,7 @@
 
 mod ahead;
 mod calls;
+mod known;
 mod recall;
 mod turn;
 
@@ -34,6 +35,7 @@ use std::{fmt, io, mem};
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
 use tracing::Level;
 
+use self::known::Proof;
 use self::recall::{Ran, Recalled};
 use self::turn::failure;
 use super::alone::Alone;
@@ -55,6 +57,7 @@ use crate::metrics::Shard;
 use crate::outcome::Failure;
 use crate::reply::{Answer, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
 use crate::schedule::{Action, Classes, Event, Phase, Policy, Scheduler, Task, TaskId};
+use crate::speculate::replies::REPLY_BYTES_MAX;
 
 /// Sandboxes that are given back at a time, which takes about 20 us each.
 const TRIM_COUNT_MAX: usize = 16;
@@ -495,7 +498,11 @@ impl Worker {
             .until(*deadline)
             .with_phase_turns(self.settings.classes.is_some())
             .within(transaction);
-        if is_watched { context.watched(Watch::default()) } else { context }
+        if !is_watched {
+            return context;
+        }
+        let keeps_footprint = invocation.account.as_ref().is_some_and(|account| account.replies().is_some());
+        context.watched(if keeps_footprint { Watch::keeping(REPLY_BYTES_MAX) } else { Watch::default() })
     }
 
     /// A sandbox for a function, and when it was there. To take an idle one takes less time than a look at the clock, and so none.
@@ -527,7 +534,7 @@ impl Worker {
         let context = self.context(invocation, started.asked.is_some() || invocation.tells.is_some());
         // What it has called so far is gone with it.
         started.callees = None;
-        self.end_ahead(started, false);
+        self.end_ahead(started, Proof::Stale);
         let mut before = mem::replace(&mut started.driver, Driver::new(sandbox, context));
         before.kill();
         let remains = before.finish();
@@ -559,7 +566,8 @@ impl Worker {
     /// Hands the reply over.
     fn end(&mut self, mut started: Box<Started>, result: Result<(), Failure>, end: Instant) {
         self.begin_put_off(&mut started);
-        self.end_ahead(&mut started, result.is_ok());
+        let proof = Proof::of(&result, started.driver.context().transaction().is_none());
+        self.end_ahead(&mut started, proof);
         let Started { invocation, driver, .. } = &mut *started;
         let phases = driver.take_phases().and_then(|phases| phases.end(result.is_ok()));
         let mut trailers = driver.take_trailers();

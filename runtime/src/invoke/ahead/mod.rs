@@ -53,6 +53,8 @@ pub(crate) struct Ahead {
     made: Vec<Made>,
     arguments_bytes: usize,
     pub(crate) window: Window<Run>,
+    /// Its own one; what it calls is beside that, or a part of it.
+    pub(crate) transaction: Arc<Transaction>,
     /// What it and its callees leave to be counted and learned.
     pub(crate) account: Arc<Account>,
 }
@@ -65,8 +67,9 @@ impl fmt::Debug for Ahead {
 
 impl Ahead {
     /// That of a run with that input, which begins now, and is expected to make the calls of that window.
-    pub(crate) fn new(input: Bytes, window: Window<Run>, now: Instant) -> Ahead {
-        Ahead { input, began: now, made: Vec::new(), arguments_bytes: 0, window, account: Arc::default() }
+    pub(crate) fn new(input: Bytes, window: Window<Run>, transaction: Arc<Transaction>, account: Account, now: Instant) -> Ahead {
+        let account = Arc::new(account);
+        Ahead { input, began: now, made: Vec::new(), arguments_bytes: 0, window, transaction, account }
     }
 
     /// It has come to a call. The ordinal of that.
@@ -81,8 +84,8 @@ impl Ahead {
         ordinal
     }
 
-    /// Its run is over: what was begun for it, what it was given, the calls that it has made, and what it leaves.
-    pub(crate) fn end(self) -> (Window<Run>, Bytes, Vec<Made>, Arc<Account>) {
-        (self.window, self.input, self.made, self.account)
+    /// Its run is over: what was begun for it, what it was given, and the calls that it has made.
+    pub(crate) fn end(self) -> (Window<Run>, Bytes, Vec<Made>) {
+        (self.window, self.input, self.made)
     }
 }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::Worker;
 use super::calls::{invocation, watched_call};
+use super::known::{Proof, is_known};
 use crate::host::{Body, CallFailure};
 use crate::invoke::Dispatcher;
 use crate::invoke::ahead::account::{Account, Entry};
@@ -32,7 +33,7 @@ const DEPTH_MAX: u32 = 12;
 /// What it costs to begin a callee, about: an invocation with its sandbox, and a turn.
 const LAUNCH: Duration = Duration::from_micros(20);
 /// Bytes of an input by which calls are predicted.
-const INPUT_BYTES_MAX: usize = 64 << 10;
+pub(super) const INPUT_BYTES_MAX: usize = 64 << 10;
 
 /// A call that a function makes now.
 pub(super) struct Call<'a> {
@@ -78,16 +79,16 @@ impl Worker {
         if invocation.identity.is_call() && invocation.account.is_none() {
             return;
         }
-        if !driver.context().transaction().is_some_and(|transaction| transaction.may_have_beside()) {
-            return;
-        }
+        let transaction = driver.context().transaction().filter(|transaction| transaction.may_have_beside());
+        let Some(transaction) = transaction.cloned() else { return };
         let Some(input) = whole(&invocation.input.body) else { return };
         let expected = match invocation.runs_again() {
             false => speculation.calls(invocation.function.version, &input, LAUNCH),
             // Its callees take their turns over the keys over which it has conflicted.
             true => Vec::new(),
         };
-        *ahead = Some(Box::new(Ahead::new(input, Window::new(expected), Instant::now())));
+        let account = Account::new(invocation.function.skips.then(|| Arc::clone(speculation)));
+        *ahead = Some(Box::new(Ahead::new(input, Window::new(expected), transaction, account, Instant::now())));
         self.begin_expected(started);
     }
 
@@ -98,7 +99,7 @@ impl Worker {
             let now = Instant::now();
             let depth = depth(self.dispatcher.workload(now), DEPTH_MAX) as usize;
             while let Some(expected) = ahead.window.next(depth) {
-                if let Some(run) = self.begin_call(started, &expected, now) {
+                if let Some(run) = self.begin_call(started, &expected, &ahead, now) {
                     ahead.window.put(expected, run);
                 }
             }
@@ -107,21 +108,26 @@ impl Worker {
     }
 
     /// Begins a call before it is made, if that can be.
-    fn begin_call(&mut self, started: &mut Started, expected: &Expected, now: Instant) -> Option<Run> {
+    fn begin_call(&mut self, started: &mut Started, expected: &Expected, ahead: &Ahead, now: Instant) -> Option<Run> {
         let callee = started.invocation.function.neighbours.find(&expected.callee).ok()?;
         // One with a limit would take the place of a call that is made.
         if !callee.can_be_dropped() || callee.gate.is_limited() {
+            return None;
+        }
+        // It need not run at all, as a rule.
+        if is_known(&started.invocation.function, &callee, &expected.argument) {
             return None;
         }
         let transaction = Transaction::beside(started.driver.context().transaction()?)?;
         // By which host call it is called is not known yet.
         let mut invocation = self.callee(started, &expected.callee, expected.argument.clone(), 0, None).ok()?;
         let context = started.driver.context();
-        let tells = context.is_watched().then(Arc::<Callees>::default);
+        let replies = ahead.account.replies();
+        let tells = (context.is_watched() || replies.is_some()).then(Arc::<Callees>::default);
         if let Some(tells) = &tells {
             tells.made();
         }
-        let account = Arc::<Account>::default();
+        let account = Arc::new(Account::new(replies.cloned()));
         invocation.identity.is_speculative = true;
         invocation.request_id = context.request_id().cloned();
         invocation.trace = context.trace().map(|trace| trace.call());
@@ -132,7 +138,7 @@ impl Worker {
         Some(Run { callee, answer, transaction, began: now, account, tells })
     }
 
-    /// A run has come to a call. What answers it, where that was begun before.
+    /// A run has come to a call. What answers it, where that was begun before or is known.
     pub(super) fn reach(&mut self, started: &mut Started, call: &Call<'_>) -> Option<Answer> {
         let ahead = started.ahead.as_mut()?;
         let now = Instant::now();
@@ -141,7 +147,10 @@ impl Worker {
         if let Some((ordinal, run)) = dropped {
             drop_run(&started.invocation.function, ordinal, run, now);
         }
-        let answer = adopted.and_then(|(ordinal, run)| self.adopt(started, call, (ordinal, run), now));
+        let answer = match adopted {
+            Some(adopted) => self.adopt(started, call, adopted, now),
+            None => self.skip(started, call, ordinal),
+        };
         self.begin_expected(started);
         answer
     }
@@ -152,7 +161,7 @@ impl Worker {
         let function = Arc::clone(&started.invocation.function);
         let transaction =
             started.driver.context().transaction().filter(|_| served.is_ok_and(|served| Arc::ptr_eq(&served, &run.callee)));
-        let (Some(to), Some(account)) = (transaction.cloned(), started.account()) else {
+        let (Some(to), Some(account)) = (transaction.cloned(), started.account().cloned()) else {
             drop_run(&function, ordinal, run, now);
             return None;
         };
@@ -197,12 +206,13 @@ impl Worker {
     }
 
     /// A run is over, or runs again. What was begun for it and not called is dropped; what it leaves to be counted and learned is, or goes to its caller.
-    pub(super) fn end_ahead(&mut self, started: &mut Started, ended_well: bool) {
+    pub(super) fn end_ahead(&mut self, started: &mut Started, proof: Proof) {
         let Some(ahead) = started.ahead.take() else { return };
         let (function, now) = (&started.invocation.function, Instant::now());
-        let (window, input, calls, account) = ahead.end();
+        let (account, transaction) = (Arc::clone(&ahead.account), Arc::clone(&ahead.transaction));
+        let (window, input, calls) = ahead.end();
         window.into_begun().for_each(|(ordinal, run)| drop_run(function, ordinal, run, now));
-        if ended_well {
+        if proof == Proof::Committed {
             account.put(Entry::Called { function: Arc::clone(function), input, calls });
         } else {
             account.failed();
@@ -213,6 +223,9 @@ impl Worker {
         for entry in account.take() {
             if let Entry::Ended { function, failure } = &entry {
                 self.shard.note(function, |row| row.ended(failure.as_ref()));
+            }
+            if let Some(speculation) = &function.ahead {
+                proof.learn(&entry, &transaction, speculation);
             }
             entry.learn();
         }
@@ -227,7 +240,7 @@ fn drop_run(caller: &Function, ordinal: usize, run: Run, now: Instant) {
 }
 
 /// All of a body, where it is there and not too large.
-fn whole(body: &Body) -> Option<Bytes> {
+pub(super) fn whole(body: &Body) -> Option<Bytes> {
     if !body.is_complete() || body.left() > INPUT_BYTES_MAX {
         return None;
     }

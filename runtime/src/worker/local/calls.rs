@@ -111,7 +111,7 @@ impl Worker {
             let transaction = started.driver.context().transaction();
             // What is not waited for is no part of what its caller does.
             let joins = id.and(transaction).cloned();
-            let account = id.and_then(|_| started.account());
+            let account = id.and_then(|_| started.account()).cloned();
             let tells = watched_call(started, id.is_some());
             let trace = started.driver.context().trace().map(|trace| trace.call());
             let answer = match self.callee(started, &name, input, host_call, rpc) {
@@ -211,9 +211,9 @@ pub(super) fn invocation(
     Ok(invocation)
 }
 
-/// Where a callee tells what it did, if its caller is looked at. What becomes of a call whose reply is not wanted is not known when its caller is over.
+/// Where a callee tells what it did, if that is asked for. What becomes of a call whose reply is not wanted is not known when its caller is over.
 pub(super) fn watched_call(started: &mut Started, is_wanted: bool) -> Option<Arc<Callees>> {
-    if !started.driver.context().is_watched() {
+    if !started.is_told() {
         return None;
     }
     let callees = started.callees.get_or_insert_default();

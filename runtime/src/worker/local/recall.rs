@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::Worker;
+use super::known::leave_reply;
 use crate::config::Instance;
 use crate::host::{EffectTrace, Pending};
 use crate::invoke::Invocation;
@@ -239,6 +240,9 @@ impl Worker {
                 // What it keeps from call to call is not known.
                 Instance::Request | Instance::Application => Err(Why::Called),
             };
+            if let Ok(part) = &part {
+                leave_reply(invocation, &ran.trace, part, &remains.reply);
+            }
             caller.tell(part);
         }
         let (Some(memo), Some(mut asked)) = (&function.memo, ran.asked) else { return None };
