@@ -24,8 +24,8 @@ pub const ALL: [Level; 6] = [
     Level { name: "paths", workflow: Some("speculation = \"paths\"\n"), function: None },
     Level { name: "outputs", workflow: Some("speculation = \"outputs\"\n"), function: None },
     Level { name: "stalls", workflow: Some("speculation = \"stalls\"\n"), function: None },
-    Level { name: "skips", workflow: Some("speculation = \"skips\"\n"), function: None },
     Level { name: "calls", workflow: None, function: Some("speculation = \"calls\"\n") },
+    Level { name: "skips", workflow: Some("speculation = \"skips\"\n"), function: Some("speculation = \"skips\"\n") },
 ];
 
 /// The columns of these names, `off` first.
@@ -77,8 +77,8 @@ mod tests {
         };
         let all = ALL.map(|level| level.name);
         assert_eq!(of(&all, "banking"), ["off", "paths", "outputs", "stalls", "skips"]);
-        assert_eq!(of(&all, "ts-left"), ["off", "calls"]);
+        assert_eq!(of(&all, "ts-left"), ["off", "calls", "skips"]);
         assert_eq!(of(&["calls", "outputs"], "login"), ["off", "outputs"]);
-        assert!(named(&["path"]).unwrap_err().to_string().contains("there are: off, paths, outputs, stalls, skips, calls"));
+        assert!(named(&["path"]).unwrap_err().to_string().contains("there are: off, paths, outputs, stalls, calls, skips"));
     }
 }
