@@ -1,5 +1,7 @@
 //! Graphs drawn from a seed, with the statistics of the paper's table 1 over all five.
 
+use serde::Serialize;
+
 use super::{Ask, Edge, Node, READS_MAX};
 use crate::random::Random;
 use crate::world::json;
@@ -13,11 +15,8 @@ const CALLER_LEVELS: usize = 4;
 const CONDITIONAL: usize = 2;
 /// How long a graph takes for each of its functions: 387.2 ms for 17.6 of them.
 const EACH_US: f64 = 22_000.0;
-/// Of its time, callees included, a caller computes this share and waits for the store that one.
-const CALLER_BUSY: f64 = 0.10;
+/// Of its time, callees included, a caller waits for the store this share.
 const CALLER_WAITS: f64 = 0.05;
-/// Of its time a leaf computes this share, and waits otherwise.
-const LEAF_BUSY: f64 = 0.32;
 /// How many of a hundred leaves write.
 const WRITES_PERCENT: u32 = 25;
 
@@ -38,6 +37,26 @@ impl Default for Pace {
     /// The paper's times and branches, reads of a millisecond, and units of about 0.1 microseconds.
     fn default() -> Pace {
         Pace { units_per_ms: 10_000, read_us: 1_000, time_percent: 100, common_percent: 90 }
+    }
+}
+
+/// For how much of their time functions compute, in percent. A leaf waits otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Split {
+    /// Those that call others; of a time that includes their callees.
+    pub callers_percent: u32,
+    /// Those that do not.
+    pub leaves_percent: u32,
+}
+
+impl Split {
+    /// The largest shares: a caller has its callees and the store to wait for.
+    pub const MAX: Split = Split { callers_percent: 90, leaves_percent: 99 };
+}
+
+impl Default for Split {
+    fn default() -> Split {
+        Split { callers_percent: 10, leaves_percent: 32 }
     }
 }
 
@@ -65,15 +84,21 @@ pub struct Graph {
 /// The five graphs of a seed.
 #[must_use]
 pub fn five(seed: u64) -> [Graph; 5] {
+    five_with(seed, Split::default())
+}
+
+/// The same whose functions compute for other shares of their time, at most [`Split::MAX`]. They have the same shapes, and take as long.
+#[must_use]
+pub fn five_with(seed: u64, split: Split) -> [Graph; 5] {
     let mut number = 0;
-    SHAPES.map(|(functions, callers, dependences)| {
+    SHAPES.map(|shape| {
         number += 1;
-        Graph::drawn(&mut Random::of("graph", seed.wrapping_mul(8).wrapping_add(number)), functions, callers, dependences)
+        Graph::drawn(&mut Random::of("graph", seed.wrapping_mul(8).wrapping_add(number)), shape, split)
     })
 }
 
 impl Graph {
-    fn drawn(random: &mut Random, functions: u32, callers: usize, dependences: usize) -> Graph {
+    fn drawn(random: &mut Random, (functions, callers, dependences): (u32, usize, usize), split: Split) -> Graph {
         let mut graph = Graph { functions: vec![Function::default()] };
         // Callers first: a chain down to the last level on which there are any, then anywhere above that.
         for caller in 1..callers {
@@ -98,7 +123,7 @@ impl Graph {
         for leaf in picked(random, leaves, CONDITIONAL) {
             graph.functions[leaf].is_conditional = true;
         }
-        graph.times(random, callers);
+        graph.times(random, callers, split);
         graph
     }
 
@@ -118,17 +143,20 @@ impl Graph {
     }
 
     /// Leaves take times of their own, callers what their callees take and a share of that.
-    fn times(&mut self, random: &mut Random, callers: usize) {
+    fn times(&mut self, random: &mut Random, callers: usize, split: Split) {
+        let share = |percent: u32, most: u32| f64::from(percent.min(most)) / 100.0;
+        let caller_busy = share(split.callers_percent, Split::MAX.callers_percent);
+        let leaf_busy = share(split.leaves_percent, Split::MAX.leaves_percent);
         let mut takes: Vec<f64> = self.functions.iter().map(|_| f64::from(random.between(50, 150))).collect();
         // Callees have higher numbers.
         for caller in (0..callers).rev() {
             let callees: f64 = self.functions[caller].callees.iter().map(|callee| takes[*callee]).sum();
-            takes[caller] = callees / (1.0 - CALLER_BUSY - CALLER_WAITS);
+            takes[caller] = callees / (1.0 - caller_busy - CALLER_WAITS);
         }
         let scale = EACH_US * takes.len() as f64 / takes[0];
         for (function, takes) in self.functions.iter_mut().zip(takes) {
             let (busy, waits) =
-                if function.callees.is_empty() { (LEAF_BUSY, 1.0 - LEAF_BUSY) } else { (CALLER_BUSY, CALLER_WAITS) };
+                if function.callees.is_empty() { (leaf_busy, 1.0 - leaf_busy) } else { (caller_busy, CALLER_WAITS) };
             (function.busy_us, function.wait_us) = (busy * takes * scale, waits * takes * scale);
             function.writes = function.callees.is_empty() && random.is(WRITES_PERCENT);
         }
@@ -215,9 +243,29 @@ mod tests {
             assert!((4..=5).contains(&graph.depth()), "{graph:?}");
             let total = graph.time_us();
             let busy = graph.functions[0].busy_us / total;
-            assert!((busy - CALLER_BUSY).abs() < 1e-9, "{busy}");
+            assert!((busy - 0.10).abs() < 1e-9, "{busy}");
         }
         assert_eq!((five(4), five(4) == five(5)), (five(4), false));
+    }
+
+    #[test]
+    fn functions_compute_for_other_shares_of_as_long_a_time() {
+        for (callers_percent, leaves_percent) in [(5, 16), (20, 50), (40, 64)] {
+            let all = five_with(1, Split { callers_percent, leaves_percent });
+            let time: f64 = all.iter().map(Graph::time_us).sum::<f64>() / 5.0;
+            assert!((time - 387_200.0).abs() < 1.0, "{time}");
+            for (graph, usual) in all.iter().zip(five(1)) {
+                let calls = |graph: &Graph| graph.functions.iter().map(|function| function.callees.clone()).collect::<Vec<_>>();
+                assert_eq!(calls(graph), calls(&usual));
+                let Function { busy_us, .. } = graph.functions[0];
+                assert!((busy_us / graph.time_us() - f64::from(callers_percent) / 100.0).abs() < 1e-9, "{graph:?}");
+                let leaf = graph.functions.iter().find(|function| function.callees.is_empty()).unwrap();
+                let share = leaf.busy_us / (leaf.busy_us + leaf.wait_us);
+                assert!((share - f64::from(leaves_percent) / 100.0).abs() < 1e-9, "{share}");
+            }
+        }
+        // More than there is room for.
+        assert!(five_with(1, Split { callers_percent: 300, leaves_percent: 300 })[0].time_us() > 0.0);
     }
 
     /// How many functions ran, by depth, for each of some inputs.

@@ -12,7 +12,7 @@ use crate::functions::checked_work;
 use crate::random::Random;
 use crate::world::{Error, World, asked, json, parse};
 
-pub use generated::{Graph, Pace, five};
+pub use generated::{Graph, Pace, Split, five, five_with};
 
 /// The names of the stub, by depth: a function may be waited for four times by itself, and a graph is five deep.
 pub const STUBS: [&str; 5] = ["stub-1", "stub-2", "stub-3", "stub-4", "stub-5"];
