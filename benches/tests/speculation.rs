@@ -27,7 +27,8 @@ fn a_program_of_each_suite_runs_in_all_columns() {
     let (json, plot) = (folder.path().join("out.json"), folder.path().join("plot"));
     let arguments = ["--quick", "--workers", "1", "--programs", "banking,ts-cancel,graph-12", "--levels", "paths,outputs"];
     let more = ["--seconds", "0.05", "--loads", "0.3", "--hits", "50", "--stores", "embedded", "--busy-ms", "0.02"];
-    let out = ["--graph-percent", "3", "--json", json.to_str().unwrap(), "--plot", plot.to_str().unwrap()];
+    let out =
+        ["--graph-percent", "3", "--graph-busy", "5/16", "--json", json.to_str().unwrap(), "--plot", plot.to_str().unwrap()];
     let (good, text, error) = speculation(&[&arguments[..], &more, &out].concat());
     assert!(good, "{text}{error}");
     let report: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
@@ -89,6 +90,7 @@ fn what_makes_no_sense_is_refused() {
         (&["--stores", "far"], "`far` is neither `embedded` nor milliseconds"),
         (&["--loads", "1.5"], "above 0 and at most 1"),
         (&["--hits", "101"], "from 0 to 100"),
+        (&["--graph-busy", "10"], "`10` is not callers' and leaves' percent, such as 10/32"),
         (&["--workers", "1000"], "the driver needs one"),
     ] {
         let (good, text, error) = speculation(arguments);

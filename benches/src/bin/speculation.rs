@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use sledge_benches::cores;
 use sledge_benches::speculation::place::Place;
-use sledge_benches::speculation::program::Program;
+use sledge_benches::speculation::program::{self, Program, Split};
 use sledge_benches::speculation::{self, Parts, Settings, level};
 
 /// Runs the suites of SpecFaaS with each level of speculation and without it, checks replies, and says how long executions took, and how long they would take at best.
@@ -44,6 +44,9 @@ struct Options {
     /// Hundredths of the graphs' times, for each millisecond of a read.
     #[arg(long, value_name = "PERCENT")]
     graph_percent: Option<f64>,
+    /// For how much of that callers and leaves compute, in percent, such as 5/16 [default: 10/32].
+    #[arg(long, value_name = "PERCENT/PERCENT", value_parser = program::split)]
+    graph_busy: Option<Split>,
     /// How long each measurement lasts, in seconds.
     #[arg(long)]
     seconds: Option<f64>,
@@ -87,7 +90,9 @@ fn settings(options: &Options) -> Result<Settings> {
         None => (cores::all()?.len() / 2).max(1),
     };
     let mut settings = if options.quick { Settings::quick(workers) } else { Settings::usual(workers) };
-    let Options { programs, levels, parts, loads, hits, stores, busy_ms, graph_percent, seconds, turns, seed, .. } = options;
+    let Options {
+        programs, levels, parts, loads, hits, stores, busy_ms, graph_percent, graph_busy, seconds, turns, seed, ..
+    } = options;
     if let Some(names) = programs {
         settings.programs = names.iter().map(|name| Program::named(name)).collect::<Result<_>>()?;
     }
@@ -102,6 +107,7 @@ fn settings(options: &Options) -> Result<Settings> {
     set(&mut settings.stores, stores.as_ref());
     set(&mut settings.busy_ms, busy_ms.as_ref());
     set(&mut settings.graph_percent, graph_percent.as_ref());
+    set(&mut settings.graph_busy, graph_busy.as_ref());
     set(&mut settings.seconds, seconds.as_ref());
     set(&mut settings.turns, turns.as_ref());
     set(&mut settings.seed, seed.as_ref());

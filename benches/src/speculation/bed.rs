@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 
+use super::Settings;
 use super::counts::Counts;
 use super::level::{self, Level};
 use super::place::Place;
@@ -156,14 +157,16 @@ impl Bed {
     /// # Errors
     ///
     /// If they do not run.
-    pub fn work(&self, programs: &[Program], busy_ms: f64, graph_percent: f64) -> Result<Work> {
+    pub fn work(&self, settings: &Settings) -> Result<Work> {
+        let Settings { programs, busy_ms, graph_percent, graph_busy, .. } = settings;
         let (railway, others): (Vec<Program>, Vec<Program>) =
             programs.iter().partition(|program| matches!(program, Program::Tickets(_)));
         let stub = |work: u64| {
             let node = format!(r#"{{"node": 0, "work": {work}, "reads": 1, "writes": false, "calls": []}}"#);
             format!(r#"{{"input": 1, "node": {node}}}"#)
         };
-        let mut work = Work { units_per_ms: 0.0, seals_per_ms: 0.0, busy_ms, graph_percent };
+        let (busy_ms, graph_percent, graph_busy) = (*busy_ms, *graph_percent, *graph_busy);
+        let mut work = Work { units_per_ms: 0.0, seals_per_ms: 0.0, busy_ms, graph_percent, graph_busy };
         if !others.is_empty() {
             let running = self.serve(Program::Graph(0), &level::OFF, Place::Embedded)?;
             work.units_per_ms = UNITS as f64 / running.more_ms(Program::Graph(0), [&stub(0), &stub(UNITS)])?;

@@ -26,6 +26,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use speculation::graphs::Split;
 
 use bed::Bed;
 use level::Level;
@@ -66,6 +67,8 @@ pub struct Settings {
     pub busy_ms: f64,
     /// Hundredths of the graphs' times, for each millisecond of a read.
     pub graph_percent: f64,
+    /// For how much of that functions of graphs compute.
+    pub graph_busy: Split,
     /// Executions before anything is measured, at most.
     pub warm_up: usize,
     /// How long each measurement lasts, in seconds.
@@ -137,6 +140,7 @@ impl Settings {
             ],
             busy_ms: 0.2,
             graph_percent: 20.0,
+            graph_busy: Split::default(),
             warm_up: usize::MAX,
             seconds: 0.7,
             executions_min: 60,
@@ -191,7 +195,7 @@ pub fn run(settings: &Settings, folder: &Path) -> Result<Report> {
     let Settings { programs, parts, .. } = settings;
     let places: Vec<Place> = settings.stores.iter().copied().filter(|_| parts.stores).chain([USUAL]).collect();
     let bed = Bed::new(settings.workers, programs, &places, folder)?;
-    let work = bed.work(programs, settings.busy_ms, settings.graph_percent)?;
+    let work = bed.work(settings)?;
     let mut suites = Suites { bed: &bed, settings, work, native: Native::new()? };
     let mut measure = |program: Program, kind, place, wanted| {
         suites.measure(program, kind, place, wanted).with_context(|| format!("{}, {place}, {kind}", program.name()))

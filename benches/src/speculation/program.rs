@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::{Context, Result};
 use serde::{Serialize, Serializer};
+pub use speculation::graphs::Split;
 use speculation::{Application, graphs};
 
 use super::ceiling::Computes;
@@ -37,6 +38,22 @@ pub enum Program {
 const TICKETS: [&str; 5] = ["ts-tickets", "ts-trip-info", sharing::TRAVEL, "ts-left", "ts-cancel"];
 /// The graphs, by how many functions each has.
 const GRAPHS: [&str; 5] = ["graph-12", "graph-15", "graph-17", "graph-20", "graph-24"];
+
+/// For how much of their time functions of graphs compute: percent of callers and of leaves, as `10/32`.
+///
+/// # Errors
+///
+/// If it is anything else.
+pub fn split(text: &str) -> Result<Split, String> {
+    let refused = || {
+        let Split { callers_percent, leaves_percent } = Split::MAX;
+        format!("`{text}` is not callers' and leaves' percent, such as 10/32; at most {callers_percent}/{leaves_percent}")
+    };
+    let (callers, leaves) = text.split_once('/').ok_or_else(refused)?;
+    let percent = |text: &str, most: u32| text.parse().ok().filter(|percent| (1..=most).contains(percent)).ok_or_else(refused);
+    let callers_percent = percent(callers, Split::MAX.callers_percent)?;
+    Ok(Split { callers_percent, leaves_percent: percent(leaves, Split::MAX.leaves_percent)? })
+}
 
 impl Suite {
     /// All of them.
@@ -165,6 +182,14 @@ mod tests {
     fn graphs_are_named_for_their_functions() {
         let functions = graphs::five(GRAPHS_SEED).map(|graph| format!("graph-{}", graph.functions()));
         assert_eq!(functions, GRAPHS);
+    }
+
+    #[test]
+    fn splits_are_percent_of_callers_and_of_leaves() {
+        assert_eq!(split("5/16"), Ok(Split { callers_percent: 5, leaves_percent: 16 }));
+        for wrong in ["5", "5/", "0/16", "91/16", "5/100", "a/b"] {
+            assert!(split(wrong).unwrap_err().ends_with("at most 90/99"), "{wrong}");
+        }
     }
 
     #[test]

@@ -89,9 +89,9 @@ impl Report {
         let Report { workers, work, .. } = self;
         let _ = writeln!(
             text,
-            "## How many times faster answers come\n\n{workers} worker(s), Redis 1 ms away; functions compute for {} ms, graphs take {} % of their times. Each column to the same server without \
+            "## How many times faster answers come\n\n{workers} worker(s), Redis 1 ms away; functions compute for {} ms, graphs take {} % of their times, of which callers compute {} % and leaves {} %. Each column to the same server without \
              speculation; geometric means over the programs of a suite. In brackets: the paper.\n",
-            work.busy_ms, work.graph_percent
+            work.busy_ms, work.graph_percent, work.graph_busy.callers_percent, work.graph_busy.leaves_percent
         );
         let loads: Vec<f64> =
             self.programs.iter().flat_map(|one| &one.off().loads).map(|cell| cell.load).take(self.loads()).collect();
@@ -285,6 +285,8 @@ fn program(text: &mut String, measured: &Measured) {
 pub(super) mod tests {
     use std::collections::BTreeMap;
 
+    use speculation::graphs::Split;
+
     use super::super::ceiling::Costs;
     use super::super::program::Program;
     use super::super::source::{Hits, Kind};
@@ -320,7 +322,7 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn report() -> Report {
-        let work = Work { units_per_ms: 1.0, seals_per_ms: 1.0, busy_ms: 0.2, graph_percent: 20.0 };
+        let work = Work { units_per_ms: 1.0, seals_per_ms: 1.0, busy_ms: 0.2, graph_percent: 20.0, graph_busy: Split::default() };
         Report::new(&Settings::usual(1), work)
     }
 

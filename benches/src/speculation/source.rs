@@ -6,7 +6,7 @@ use std::fmt;
 use anyhow::Result;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use speculation::graphs::{self, Graph, Pace};
+use speculation::graphs::{self, Graph, Pace, Split};
 use speculation::{Inputs, Mix, Paths, Step};
 
 use super::native::{Known, Native};
@@ -95,6 +95,8 @@ pub struct Work {
     pub busy_ms: f64,
     /// Hundredths of the graphs' times, for each millisecond of a read.
     pub graph_percent: f64,
+    /// For how much of that functions of graphs compute.
+    pub graph_busy: Split,
 }
 
 /// Shortest read for which graphs are made: a store that is nearer takes less time than they are to wait.
@@ -234,9 +236,10 @@ impl Source {
                 Fresh::Workflow { inputs: Box::new(Inputs::new(application, seed, mix(paths))), work: work.units() }
             }
             Program::Tickets(name) => Fresh::Tickets { name, work: work.seals() },
-            Program::Graph(number) => {
-                Fresh::Graph { graph: Box::new(graphs::five(GRAPHS_SEED)[number].clone()), pace: work.pace(place, paths) }
-            }
+            Program::Graph(number) => Fresh::Graph {
+                graph: Box::new(graphs::five_with(GRAPHS_SEED, work.graph_busy)[number].clone()),
+                pace: work.pace(place, paths),
+            },
         };
         let mut mixed = Mixed::new(fresh, repeats, seed);
         let drawn = if kind == Kind::OneKey { Drawn::Same(mixed.kept.swap_remove(0)) } else { Drawn::Mixed(mixed) };
@@ -307,7 +310,9 @@ mod tests {
     use super::*;
 
     /// About as a machine has it, and next to none, for what runs natively.
-    const WORK: Work = Work { units_per_ms: 10_000.0, seals_per_ms: 10_000.0, busy_ms: 0.2, graph_percent: 20.0 };
+    const SPLIT: Split = Split { callers_percent: 10, leaves_percent: 32 };
+    const WORK: Work =
+        Work { units_per_ms: 10_000.0, seals_per_ms: 10_000.0, busy_ms: 0.2, graph_percent: 20.0, graph_busy: SPLIT };
     const LITTLE: Work = Work { units_per_ms: 10.0, seals_per_ms: 10.0, ..WORK };
     const PLACE: Place = Place::Redis(Duration::from_millis(1));
 
