@@ -36,9 +36,9 @@ fn reads(step: &Step) -> usize {
     step.reads.iter().collect::<HashSet<_>>().len()
 }
 
-/// Whether a function ends with a commit for which it waits: a called one is a part of its caller's, and a store in the server compares versions at once.
+/// Whether a function ends with a commit for which it waits: a called one is a part of its caller's, a store in the server compares versions at once, and where only one key was read there is nothing to compare.
 fn commits(step: &Step, is_remote: bool) -> bool {
-    step.depth == 0 && (!step.writes.is_empty() || (is_remote && !step.reads.is_empty()))
+    step.depth == 0 && (!step.writes.is_empty() || (is_remote && reads(step) >= 2))
 }
 
 impl Costs {
@@ -187,5 +187,8 @@ mod tests {
         let steps = vec![step("a", 0, &["k"], &["x"]), step("b", 0, &["l", "m"], &[])];
         let wait = |is_remote| Costs::of(&[steps.clone(), steps.clone()], &counts, 30.0, is_remote).wait_ms;
         assert_eq!((wait(true), wait(false)), (540.0 / 10.0, 540.0 / 8.0));
+        // Of one key there is nothing to compare.
+        let steps = vec![step("a", 0, &["k"], &[]), step("b", 0, &["l", "m"], &[])];
+        assert_eq!(Costs::of(&[steps.clone(), steps], &counts, 30.0, true).wait_ms, 540.0 / 8.0);
     }
 }
