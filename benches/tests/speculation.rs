@@ -69,10 +69,27 @@ fn a_program_of_each_suite_runs_in_all_columns() {
         "## By hit rate",
         "## By place of the store",
         "## A store in the server",
+        "## Simulated",
+        "### More cores",
+        "### What becomes of wrong runs",
         "## Inputs that are made to do harm",
     ] {
         assert!(text.contains(needed), "{needed} is missing in:\n{text}");
     }
+    // Each column is simulated, and told what one client saw without speculation. That is one execution or a few here: nothing is said of how well.
+    for program in programs.iter().chain(list(&report, "hits")).chain(list(&report, "stores")) {
+        let simulated = list(&program["simulated"], "columns");
+        assert_eq!(names(simulated, "level"), names(list(program, "columns"), "level"));
+        for (simulated, column) in simulated.iter().zip(list(program, "columns")) {
+            let numbers = [&simulated["alone_ms"], &simulated["p99_ms"], &simulated["cpu_ms"]];
+            assert!(numbers.iter().all(|number| number.as_f64().unwrap() > 0.0), "{simulated}");
+            assert_eq!(list(simulated, "loads").len(), list(column, "loads").len());
+        }
+    }
+    assert!(poison.iter().all(|one| one["simulated"].is_null()));
+    assert_eq!(list(&programs[0]["simulated"], "cores").len(), 3 * 2, "{}", programs[0]["simulated"]);
+    let drops = list(&list(&report, "hits")[0]["simulated"], "drops");
+    assert_eq!(names(&drops[..4], "drops"), ["at-once", "at-end", "process", "container"]);
     for picture in ["speed-up", "loads", "hits", "stores"] {
         for ending in ["svg", "png"] {
             let file = folder.path().join(format!("plot-{picture}.{ending}"));

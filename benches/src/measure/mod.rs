@@ -191,6 +191,8 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("speculation-saturated-ratio", speculation::saturated_ratio),
     ("speculation-poison-ratio", speculation::poison_ratio),
     ("speculation-poison-mb", speculation::poison_mb),
+    ("speculation-simulated-within-percent", speculation::simulated_within_percent),
+    ("speculation-p99-simulated-ratio", speculation::p99_simulated_ratio),
 ];
 
 /// The measurement of the promise `name`.

@@ -116,3 +116,13 @@ pub(super) fn poison_ratio(bench: &mut Bench) -> Result<f64> {
 pub(super) fn poison_mb(bench: &mut Bench) -> Result<f64> {
     number(bench, Report::poison_mb)
 }
+
+/// How many means a model predicts.
+pub(super) fn simulated_within_percent(bench: &mut Bench) -> Result<f64> {
+    number(bench, Report::within_percent)
+}
+
+/// The 99th percentiles, to those of the model.
+pub(super) fn p99_simulated_ratio(bench: &mut Bench) -> Result<f64> {
+    number(bench, Report::p99_ratio)
+}

@@ -43,8 +43,8 @@ fn commits(step: &Step, is_remote: bool) -> bool {
 
 impl Costs {
     /// From what functions took while these executions ran, one at a time, for which the server took `cpu_ms`.
-    pub fn of(executions: &[Vec<Step>], counts: &Counts, cpu_ms: f64, is_remote: bool) -> Costs {
-        let steps = || executions.iter().flatten();
+    pub fn of(executions: &[&[Step]], counts: &Counts, cpu_ms: f64, is_remote: bool) -> Costs {
+        let steps = || executions.iter().copied().flatten();
         let mut waits: HashMap<&str, usize> = HashMap::new();
         for step in steps() {
             *waits.entry(&step.function).or_default() += reads(step) + usize::from(commits(step, is_remote));
@@ -179,16 +179,16 @@ mod tests {
         let used = |runs, running_s, blocked_s| Used { runs, running_s, blocked_s };
         let functions = [("a".to_owned(), used(2.0, 0.004, 0.5)), ("b".to_owned(), used(2.0, 0.006, 0.04))];
         let counts = Counts { functions: functions.into(), ..Counts::default() };
-        let costs = Costs::of(&[steps.clone(), steps], &counts, 30.0, true);
+        let costs = Costs::of(&[&steps, &steps], &counts, 30.0, true);
         // `a` waits for `b`, too, so only `b` says what a wait takes: two for each run, and no commit of its own.
         assert_eq!(costs.wait_ms, 10.0);
         assert_eq!((costs.run_cpu_ms["a"], costs.run_cpu_ms["b"], costs.execution_cpu_ms), (2.0, 3.0, 15.0));
         // In a workflow each commits, on a store in the server only what writes.
         let steps = vec![step("a", 0, &["k"], &["x"]), step("b", 0, &["l", "m"], &[])];
-        let wait = |is_remote| Costs::of(&[steps.clone(), steps.clone()], &counts, 30.0, is_remote).wait_ms;
+        let wait = |is_remote| Costs::of(&[&steps, &steps], &counts, 30.0, is_remote).wait_ms;
         assert_eq!((wait(true), wait(false)), (540.0 / 10.0, 540.0 / 8.0));
         // Of one key there is nothing to compare.
         let steps = vec![step("a", 0, &["k"], &[]), step("b", 0, &["l", "m"], &[])];
-        assert_eq!(Costs::of(&[steps.clone(), steps], &counts, 30.0, true).wait_ms, 540.0 / 8.0);
+        assert_eq!(Costs::of(&[&steps, &steps], &counts, 30.0, true).wait_ms, 540.0 / 8.0);
     }
 }

@@ -7,14 +7,15 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use speculation::Step;
 
-use super::Settings;
 use super::bed::{Alone, Bed, Running};
 use super::ceiling::Costs;
 use super::level::Level;
 use super::native::Native;
 use super::place::Place;
 use super::program::{Program, Suite};
+use super::simulated::figures::{Given, More, Simulated};
 use super::source::{Execution, Kind, Source, Work, requests};
+use super::{Settings, USUAL};
 use crate::sharing::arrivals::Pattern;
 use crate::sharing::load::{Asked, Seen, Span};
 use crate::workload::quantile;
@@ -46,7 +47,7 @@ const CROWD: usize = 8;
 const STEPS: usize = 5;
 const MEAN_MAX: f64 = 2.0;
 /// Part of a load that does not count, at its beginning.
-const UNCOUNTED: f64 = 0.2;
+pub(super) const UNCOUNTED: f64 = 0.2;
 /// Longest that answers are waited for.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -88,6 +89,8 @@ pub struct Measured {
     pub capacity: Option<f64>,
     /// The columns, `off` first.
     pub columns: Vec<Column>,
+    /// What a model says of the same, and of more cores; of inputs that are made to do harm nothing.
+    pub simulated: Option<Simulated>,
 }
 
 /// A program in one column. Lists have a number for each turn.
@@ -122,7 +125,7 @@ pub struct Column {
 }
 
 /// A load.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Cell {
     /// Part of the capacity without speculation.
     pub load: f64,
@@ -132,7 +135,9 @@ pub struct Cell {
     pub mean_ms: Vec<f64>,
     /// The 99th percentile, of all turns.
     pub p99_ms: f64,
-    /// Executions that were not answered.
+    /// Executions that were answered, of all turns.
+    pub replies: usize,
+    /// Executions that were not.
     pub unanswered: usize,
     /// Processor time of the server for an execution, in milliseconds.
     pub cpu_ms: Vec<f64>,
@@ -158,6 +163,8 @@ pub struct Suites<'a> {
     pub work: Work,
     /// The functions natively.
     pub native: Native,
+    /// What a core takes to come back from having nothing to do, in milliseconds, by programs whose capacity was measured.
+    pub wakes: BTreeMap<&'static str, f64>,
 }
 
 /// A program with its servers.
@@ -168,6 +175,9 @@ struct Case<'a, 'b> {
     columns: Vec<Column>,
     turns: usize,
     seconds: f64,
+    /// What taught the servers, and then what one client saw.
+    executions: Vec<Execution>,
+    learned: usize,
 }
 
 impl Suites<'_> {
@@ -185,7 +195,8 @@ impl Suites<'_> {
         let is_short = wanted == Wanted::default();
         let Settings { turns, seconds, .. } = *self.settings;
         let (turns, seconds) = if is_short { (turns.min(2), seconds * 0.7) } else { (turns, seconds) };
-        let mut case = Case { suites: self, source, servers: Vec::new(), columns, turns, seconds };
+        let (executions, learned) = (Vec::new(), 0);
+        let mut case = Case { suites: self, source, servers: Vec::new(), columns, turns, seconds, executions, learned };
         if wanted.cold {
             case.cold(program, &levels, place)?;
         }
@@ -193,7 +204,7 @@ impl Suites<'_> {
             case.servers.push((level, case.suites.bed.serve(program, level, place)?));
         }
         let memory = case.warm_up(wanted.crowd)?;
-        let (executions, costs) = case.alone(place)?;
+        let (off_ms, costs) = case.alone(place)?;
         if wanted.crowd {
             case.crowd(&memory)?;
         }
@@ -211,10 +222,31 @@ impl Suites<'_> {
                 case.throughput()?;
             }
         }
-        let (columns, cores) = (case.columns, self.bed.cores.workers());
-        let lengths = || executions.iter().map(Vec::len);
+        let Case { columns, executions, learned, .. } = case;
+        let cores = self.bed.cores.workers();
+        let wake_ms = self.wake_ms(program);
+        let given = Given {
+            program,
+            place,
+            executions: &executions,
+            learned,
+            off_ms: &off_ms,
+            costs: &costs,
+            capacity,
+            wake_ms,
+            columns: &columns,
+            cores,
+        };
+        // Where only hit rates differ, it is simulated what wrong runs cost.
+        let more = More { cores: wanted.loads, drops: wanted == Wanted::default() && place == USUAL };
+        let simulated = if wanted.crowd { None } else { Some(Simulated::of(&given, more)?) };
+        if let Some(simulated) = simulated.as_ref().filter(|_| capacity.is_some() && place == USUAL) {
+            self.wakes.insert(program.name(), simulated.wake_ms);
+        }
+        let executions = &executions[learned..];
+        let lengths = || executions.iter().map(|execution| execution.steps.len());
         let count = executions.len() as f64;
-        let ideal_ms = |steps: &Vec<Step>| costs.ideal_ms(steps, program.computes(), cores, place.is_remote());
+        let ideal_ms = |execution: &Execution| costs.ideal_ms(&execution.steps, program.computes(), cores, place.is_remote());
         Ok(Measured {
             program,
             suite: program.suite(),
@@ -226,7 +258,14 @@ impl Suites<'_> {
             costs,
             capacity,
             columns,
+            simulated,
         })
+    }
+
+    /// What a core takes to come back, as it was measured with the program, or with the others.
+    fn wake_ms(&self, program: Program) -> f64 {
+        let all = || self.wakes.values().copied();
+        self.wakes.get(program.name()).copied().unwrap_or_else(|| if self.wakes.is_empty() { 0.0 } else { quantile(all(), 0.5) })
     }
 }
 
@@ -259,16 +298,16 @@ impl Case<'_, '_> {
             let count = if level.is_off() { WARM_UP_OFF.min(executions.len()) } else { executions.len() };
             running.once(&executions[..count], WARM_UP_CLIENTS)?;
         }
+        (self.learned, self.executions) = (executions.len(), executions);
         self.servers.iter().filter(|_| memory).map(|(_, running)| running.anonymous_bytes()).collect()
     }
 
-    /// One client; what the executions were.
-    fn alone(&mut self, place: Place) -> Result<(Vec<Vec<Step>>, Costs)> {
+    /// One client; how long executions took without speculation, and what things cost.
+    fn alone(&mut self, place: Place) -> Result<(Vec<f64>, Costs)> {
         let first = self.take(2)?;
         let mean_ms = self.servers[0].1.one_by_one(&first)?.mean_ms();
         let (least, most) = ALONE;
         let count = (self.seconds * 1e3 / mean_ms).clamp(least, most) as usize;
-        let mut all = Vec::new();
         let mut seen: Vec<Alone> = vec![Alone::default(); self.columns.len()];
         for turn in 0..self.turns {
             let executions = self.take(count)?;
@@ -284,7 +323,7 @@ impl Case<'_, '_> {
                 sum.latencies_ms.extend(alone.latencies_ms);
                 sum.cpu_ms += alone.cpu_ms;
             }
-            all.extend(executions.into_iter().map(|execution| execution.steps));
+            self.executions.extend(executions);
         }
         for (column, seen) in self.columns.iter_mut().zip(&mut seen) {
             let each = seen.latencies_ms.len() as f64;
@@ -292,9 +331,10 @@ impl Case<'_, '_> {
             column.ahead = seen.counts.ahead.iter().map(|(result, count)| (result.clone(), count / each)).collect();
             column.runs = seen.counts.functions.values().map(|used| used.runs).sum::<f64>() / each;
         }
-        let off = seen.first().context("a column")?;
+        let off = seen.swap_remove(0);
+        let all: Vec<&[Step]> = self.executions[self.learned..].iter().map(|execution| execution.steps.as_slice()).collect();
         let costs = Costs::of(&all, &off.counts, off.cpu_ms, place.is_remote());
-        Ok((all, costs))
+        Ok((off.latencies_ms, costs))
     }
 
     /// Enough for so long, if so many come in a second.
@@ -427,6 +467,7 @@ impl Cell {
             rate,
             mean_ms: turns.iter().map(|(seen, _)| seen.mean_ms()).collect(),
             p99_ms: quantile(turns.iter().flat_map(|(seen, _)| seen.latencies_ms.iter().copied()), 0.99),
+            replies: turns.iter().map(|(seen, _)| seen.latencies_ms.len()).sum(),
             unanswered: turns.iter().map(|(seen, _)| seen.unanswered).sum(),
             cpu_ms: turns.iter().map(|(seen, cpu_ms)| cpu_ms / seen.replies.max(1) as f64).collect(),
         }

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //!   program, source ──▶ measured (bed, level, place) ──▶ gains ──▶ report, pictures
-//!         └─▶ native ──▶ ceiling ◀── counts ─┘
+//!         └─▶ native ──▶ ceiling ◀── counts ─┤                        ▲
+//!                └─────▶ simulated ◀─────────┴── agreement ───────────┘
 //! ```
 
 pub mod bed;
@@ -20,8 +21,10 @@ pub mod pictures;
 pub mod place;
 pub mod program;
 pub mod report;
+pub mod simulated;
 pub mod source;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -196,7 +199,7 @@ pub fn run(settings: &Settings, folder: &Path) -> Result<Report> {
     let places: Vec<Place> = settings.stores.iter().copied().filter(|_| parts.stores).chain([USUAL]).collect();
     let bed = Bed::new(settings.workers, programs, &places, folder)?;
     let work = bed.work(settings)?;
-    let mut suites = Suites { bed: &bed, settings, work, native: Native::new()? };
+    let mut suites = Suites { bed: &bed, settings, work, native: Native::new()?, wakes: BTreeMap::new() };
     let mut measure = |program: Program, kind, place, wanted| {
         suites.measure(program, kind, place, wanted).with_context(|| format!("{}, {place}, {kind}", program.name()))
     };

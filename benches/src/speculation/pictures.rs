@@ -44,7 +44,7 @@ fn alone(caption: &str, all: &[Measured], levels: &[&str], name: impl Fn(&Measur
 }
 
 impl Report {
-    /// Writes pictures: `path` with `-speed-up`, `-loads`, `-hits` and `-stores`, each as SVG and PNG.
+    /// Writes pictures: `path` with `-speed-up`, `-loads`, `-cores`, `-hits` and `-stores`, each as SVG and PNG.
     ///
     /// # Errors
     ///
@@ -55,6 +55,7 @@ impl Report {
         let mut plots = vec![
             ("speed-up", alone("Speed-up, one client, Redis 1 ms away", &self.programs, &self.levels, program, of_suite)),
             ("loads", self.at_loads()),
+            ("cores", self.on_more_cores()),
         ];
         let name = |measured: &Measured| match measured.kind {
             Kind::Hits(Hits { paths, .. }) => format!("{} {paths} %", measured.program.name()),
@@ -72,6 +73,31 @@ impl Report {
             plot.write(&named(name))?;
         }
         Ok(())
+    }
+
+    /// What was measured, and what is simulated of more cores, by suite and level.
+    fn on_more_cores(&self) -> Plot {
+        let cores: Vec<usize> = self.simulated_cores().collect();
+        let suites = Suite::ALL.into_iter().flat_map(|suite| self.levels.iter().skip(1).map(move |level| (suite, *level)));
+        let (mut measured, mut series) = (Vec::new(), Vec::new());
+        for (suite, level) in suites {
+            let simulated = cores.iter().map(|cores| Some(self.on_cores(suite, level, *cores, |cores| cores.speed_up).0));
+            let simulated: Vec<Option<f64>> = simulated.map(|gain| gain.filter(|gain| gain.is_finite())).collect();
+            if simulated.iter().all(Option::is_none) {
+                continue;
+            }
+            let none = || cores.iter().map(|_| None);
+            let seen = Some(self.speed_up(suite, level)).filter(|gain| gain.is_finite());
+            measured.push((format!("{suite}, {level}, measured"), std::iter::once(seen).chain(none()).collect()));
+            series.push((format!("{suite}, {level}"), std::iter::once(None).chain(simulated).collect()));
+        }
+        let names = std::iter::once(self.workers).chain(cores).map(|cores| format!("{cores} cores"));
+        Plot {
+            caption: "Speed-up by cores of the server, one client, Redis 1 ms away: measured, and simulated".to_owned(),
+            names: if series.is_empty() { Vec::new() } else { names.collect() },
+            series: measured.into_iter().chain(series).collect(),
+            lines: vec![(1.0, 0.6)],
+        }
     }
 
     /// All loads of all programs.

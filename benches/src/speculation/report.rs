@@ -77,6 +77,7 @@ impl Report {
         if !self.poison.is_empty() {
             self.harm(&mut text);
         }
+        self.simulated(&mut text);
         text
     }
 
@@ -318,6 +319,7 @@ pub(super) mod tests {
             costs: Costs { run_cpu_ms: BTreeMap::new(), wait_ms: 1.1, execution_cpu_ms: 1.0 },
             capacity: Some(500.0),
             columns: columns.to_vec(),
+            simulated: None,
         }
     }
 
@@ -333,6 +335,7 @@ pub(super) mod tests {
             rate: 250.0,
             mean_ms: vec![mean_ms],
             p99_ms: 4.0 * mean_ms,
+            replies: 100,
             unanswered: usize::from(mean_ms > 9.0),
             cpu_ms: vec![1.25],
         };
