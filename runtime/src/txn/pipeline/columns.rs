@@ -86,6 +86,8 @@ pub(super) struct Columns {
     pub keeps_bases: bool,
     /// Whether it is said of what is committed which keys of the store it has read.
     pub tells_reads: bool,
+    /// Whether each group is a commit, also one that changes nothing.
+    pub is_journalled: bool,
     /// Which reads wait, if any do.
     pub stalls: Option<Arc<dyn Stalls>>,
     /// Whether a column has written, has ended or has gone since that was last looked at: reads may go on.
@@ -105,6 +107,7 @@ impl Default for Columns {
             is_plain: false,
             keeps_bases: false,
             tells_reads: false,
+            is_journalled: false,
             stalls: None,
             has_moved: false,
         }

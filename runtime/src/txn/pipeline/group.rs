@@ -201,10 +201,10 @@ impl Columns {
         let mut commit = draft.commit();
         let depends_on_nothing = commit.expected.is_empty() && commit.listed.is_empty();
         let space = match space {
-            Some(space) if !(depends_on_nothing && commit.is_read_only()) => space,
+            Some(space) if self.is_journalled || !(depends_on_nothing && commit.is_read_only()) => space,
             _ => return self.leave(UnderWay { count, commit, sets }, 0),
         };
-        if let (Space::Embedded(space), true) = (space, commit.is_read_only()) {
+        if let (Space::Embedded(space), true) = (space, commit.is_read_only() && !self.is_journalled) {
             return match changed(space, &commit) {
                 Ok(None) => self.leave(UnderWay { count, commit, sets }, 0),
                 Ok(Some(stale)) => self.conflicted(count, &stale),

@@ -140,6 +140,11 @@ impl Pipeline {
         })
     }
 
+    /// Has each group be a [commit](Group::Commit), also one that changes nothing, from now on: for a driver that adds to it what it writes of the execution.
+    pub fn journal(&self) {
+        lock(&self.columns).is_journalled = true;
+    }
+
     /// Has reads of columns [whose states are known](Pipeline::is_of) wait, from now on.
     pub fn stall_by(&self, stalls: Arc<dyn Stalls>) {
         lock(&self.columns).stalls = Some(stalls);

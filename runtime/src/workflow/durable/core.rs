@@ -188,6 +188,11 @@ impl<R: Runner + 'static> Core<R> {
         self.places.take(workflow.config.tenant.as_str().into()).await
     }
 
+    /// The same, if one is free.
+    pub(super) fn free_place(&self) -> Option<Held> {
+        self.places.take_free()
+    }
+
     /// Writes what concerns no tenant's entries.
     pub(super) async fn write(&self, records: Vec<Record>) -> Result<(), KvError> {
         let commit = Commit { records, ..Commit::default() };

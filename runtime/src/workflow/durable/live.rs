@@ -1,7 +1,9 @@
 //! One durable execution in memory, from what it has to do now until it has ended or only waits.
 //!
 //! Each turn takes one event in: the machine steps, the step is committed with what its task has done to the store, and then what the machine has asked for is done. A commit that conflicts
-//! (what the task had read was changed) undoes the step, and the task runs again.
+//! (what the task had read was changed) undoes the step, and the task runs again. Where the workflow goes ahead of itself, steps are made of [several tasks](ahead) that ran at the same time.
+
+mod ahead;
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -15,19 +17,23 @@ use serde_json::Value;
 use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::{
     About, Action, Event, Execution, Failure, HistoryEvent, Limits, Outcome, StartTask, Status, TaskId, TimerId, step,
+    step_guided,
 };
 use tokio::sync::{mpsc, oneshot};
 
+use self::ahead::Front;
 use super::back_off::BackOff;
 use super::core::Core;
 use super::journal::{self, Checkpoint, Parent, Place, Standing, Summary};
-use super::pins::Pins;
+use super::pins::{Pins, Set};
 use super::quota::{Size, Used};
 use super::task::{self, Finished, Made};
 use super::{Refused, moving, name_of};
 use crate::kv::{self, BucketKey, Commit, KvError, Record};
-use crate::txn::{Settled, Transaction};
+use crate::speculate::paths::Trail;
+use crate::txn::{PutOff, Settled};
 use crate::workflow::failure::of_store;
+use crate::workflow::speculative::Watched;
 use crate::workflow::{Runner, Workflow, express};
 
 /// How long an execution that only waits stays in memory: what is due sooner is not worth the way out and back.
@@ -98,7 +104,12 @@ struct Plan {
     give_up: Vec<StartTask>,
     history: Vec<HistoryEvent>,
     outcome: Option<Outcome>,
+    /// The ways that it has gone, where that is to be learned.
+    trail: Option<Trail>,
 }
+
+/// What is written of a step: the records; what the execution is then, where that has changed; what it takes up; the sets of versions among the records.
+type Written = (Vec<Record>, Option<Summary>, Size, Vec<(u64, Arc<Set>)>);
 
 /// What a turn came to.
 enum Turn {
@@ -239,10 +250,11 @@ impl<R: Runner + 'static> Live<R> {
 
     /// Goes on until it has ended, or only waits, or the server stops.
     pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Said>) {
-        for task in self.state.tasks.keys().copied().collect::<Vec<_>>() {
-            self.begin(task);
-        }
-        while self.goes_on(&mut inbox).await {}
+        let base = self.base();
+        let mut front = Front::of(&base);
+        self.go_on(&mut front, self.not_begun(), (None, None));
+        while self.goes_on(&mut inbox, &mut front).await {}
+        drop(front);
         let due_ms = if self.has_ended() { None } else { self.state.timers.values().min().copied() };
         let status = self.state.machine.status();
         if status == Status::Running || (status == Status::New && self.was_queued) {
@@ -254,22 +266,30 @@ impl<R: Runner + 'static> Live<R> {
     }
 
     /// Takes in what happens next; whether there is more to come.
-    async fn goes_on(&mut self, inbox: &mut mpsc::UnboundedReceiver<Said>) -> bool {
+    async fn goes_on(&mut self, inbox: &mut mpsc::UnboundedReceiver<Said>, front: &mut Front<'_, R>) -> bool {
+        if let Ok(said) = inbox.try_recv() {
+            return self.told(said, front).await;
+        }
         let due_ms = self.state.timers.values().min().copied();
         let is_stopping = self.core.is_stopping();
-        if self.running.is_empty() && (is_stopping || self.may_leave(due_ms)) && inbox.is_empty() {
+        let is_due = due_ms.is_some_and(|at_ms| at_ms <= express::now_ms());
+        if (is_stopping || !is_due) && self.commit_ahead(front).await {
+            return !self.has_ended();
+        }
+        if self.running.is_empty() && front.is_idle() && (is_stopping || self.may_leave(due_ms)) && inbox.is_empty() {
             return false;
         }
         let mut stopped = self.core.stopped.clone();
         tokio::select! {
             biased;
-            Some(said) = inbox.recv() => self.told(said).await,
+            Some(said) = inbox.recv() => self.told(said, front).await,
             Some(finished) = self.running.next(), if !self.running.is_empty() => match finished {
-                Some(finished) => self.finished(finished).await,
+                Some(finished) => self.finished(finished, front).await,
                 // It was given up.
                 None => true,
             },
-            () = sleep_until(due_ms), if due_ms.is_some() && !is_stopping => self.fire().await,
+            () = sleep_until(due_ms), if due_ms.is_some() && !is_stopping => self.fire(front).await,
+            () = front.happens(), if !front.is_idle() => true,
             _ = stopped.wait_for(|stopped| *stopped), if !is_stopping => true,
         }
     }
@@ -281,9 +301,13 @@ impl<R: Runner + 'static> Live<R> {
     }
 
     /// Something from outside.
-    async fn told(&mut self, Said { event, to, answer }: Said) -> bool {
+    async fn told(&mut self, Said { event, to, answer }: Said, front: &mut Front<'_, R>) -> bool {
         if let Some(to) = to {
             let result = self.move_to(to).await;
+            if result.is_ok() && front.is_ahead() {
+                // What was begun ahead was begun by what it was before.
+                self.stand_still(front, true);
+            }
             // A client that has gone needs no answer.
             if let Some(answer) = answer {
                 let _ = answer.send(result);
@@ -304,7 +328,7 @@ impl<R: Runner + 'static> Live<R> {
         let moves = matches!(event, Event::Redriven | Event::Restarted { .. });
         let moved = if moves { self.core.pins.take_move(self.id).map(|pins| self.pins.replace(&pins)) } else { None };
         let result = match refused {
-            None => match self.turn(vec![(express::now_ms(), event)], None, is_first).await {
+            None => match self.turn(front, vec![(express::now_ms(), event)], None, is_first).await {
                 Turn::Not(error) => {
                     moved.map(|before| self.pins.set(before));
                     Err(Refused::from(error))
@@ -348,18 +372,18 @@ impl<R: Runner + 'static> Live<R> {
     }
 
     /// Timers that have run out.
-    async fn fire(&mut self) -> bool {
+    async fn fire(&mut self, front: &mut Front<'_, R>) -> bool {
         let now_ms = express::now_ms();
         let due = self.state.timers.iter().filter(|(_, at_ms)| **at_ms <= now_ms).map(|(timer, _)| *timer);
         let events: Vec<_> = due.map(|timer| (now_ms, Event::TimerFired { timer })).collect();
         if !events.is_empty() {
-            self.turn(events, None, false).await;
+            self.turn(front, events, None, false).await;
         }
         !self.has_ended()
     }
 
     /// A task has ended.
-    async fn finished(&mut self, finished: Finished) -> bool {
+    async fn finished(&mut self, finished: Finished, front: &mut Front<'_, R>) -> bool {
         let Finished { task, begun_ms, result, made } = finished;
         self.given_up.remove(&task);
         if result.is_err() && self.core.is_stopping() {
@@ -373,7 +397,7 @@ impl<R: Runner + 'static> Live<R> {
             };
             vec![(begun_ms, Event::TaskStarted { task }), (express::now_ms(), ended)]
         };
-        let failure = match self.turn(events(result), made, false).await {
+        let failure = match self.turn(front, events(result), made, false).await {
             Turn::Made | Turn::Not(_) => None,
             Turn::Again(key) if self.may_run_again(task, key.as_ref()) => {
                 self.begin(task);
@@ -384,7 +408,7 @@ impl<R: Runner + 'static> Live<R> {
         };
         self.conflicts.remove(&task);
         if let Some(failure) = failure {
-            self.turn(events(Err(failure)), None, false).await;
+            self.turn(front, events(Err(failure)), None, false).await;
         }
         !self.has_ended()
     }
@@ -398,9 +422,9 @@ impl<R: Runner + 'static> Live<R> {
     }
 
     /// Takes events in, each at its time, and does what follows. With `gives_up` a store that does not work ends it; otherwise it is tried again, unless the server stops.
-    async fn turn(&mut self, events: Vec<(i64, Event)>, made: Option<Made>, gives_up: bool) -> Turn {
-        let before = self.state.clone();
-        let mut plan = Plan::default();
+    async fn turn(&mut self, front: &mut Front<'_, R>, events: Vec<(i64, Event)>, made: Option<Made>, gives_up: bool) -> Turn {
+        let (before, told) = (self.state.clone(), front.told(&events));
+        let mut plan = Plan { trail: front.trail(), ..Plan::default() };
         for (now_ms, event) in events {
             self.step(event, now_ms, &mut plan).await;
         }
@@ -408,7 +432,14 @@ impl<R: Runner + 'static> Live<R> {
         match self.make(&before, &plan, made, gives_up).await {
             Ok((ended, size)) => {
                 self.counted(size);
+                let (mut begin, trail) = (std::mem::take(&mut plan.begin), plan.trail.take());
+                if before.machine.is_paused() {
+                    // Of those that ran before the pause, too, which may have been given up with the server.
+                    begin = self.not_begun();
+                }
+                front.came_to(plan.outcome.as_ref());
                 self.follow(&before, plan, ended);
+                self.go_on(front, begin, (told, trail));
                 Turn::Made
             }
             Err(turn) => {
@@ -417,7 +448,7 @@ impl<R: Runner + 'static> Live<R> {
                     // All that it holds is more than one commit can be: it cannot go on.
                     Turn::TaskFailed(Failure { cause, .. }) if is_without_task => {
                         let event = Event::Stopped { error: Some("States.DataLimitExceeded".into()), cause };
-                        Box::pin(self.turn(vec![(express::now_ms(), event)], None, gives_up)).await
+                        Box::pin(self.turn(front, vec![(express::now_ms(), event)], None, gives_up)).await
                     }
                     turn => turn,
                 }
@@ -433,11 +464,7 @@ impl<R: Runner + 'static> Live<R> {
         made: Option<Made>,
         gives_up: bool,
     ) -> Result<(Option<Summary>, Size), Turn> {
-        let (mut records, summary) = self.read_and_record(before, plan, gives_up).await.map_err(Turn::Not)?;
-        let size = before.size.with(&records);
-        // Nothing has come in between: these are the sets of the checkpoint.
-        let sets = self.pins.unwritten();
-        records.extend(sets.iter().map(|(number, set)| journal::pins(*number, set)));
+        let (records, summary, size, sets) = self.written(before, plan, gives_up).await.map_err(Turn::Not)?;
         let (transaction, commit) = match made {
             Some(Made { transaction, commit }) => (Some(transaction), Commit { records, ..commit }),
             None => (None, Commit { records, ..Commit::default() }),
@@ -458,9 +485,19 @@ impl<R: Runner + 'static> Live<R> {
             }
         }
         if let Some(transaction) = transaction {
-            self.send_put_off(&transaction);
+            self.send_put_off(transaction.take_calls());
         }
         Ok((summary, size))
+    }
+
+    /// What is written of a step.
+    async fn written(&self, before: &State, plan: &Plan, gives_up: bool) -> Result<Written, KvError> {
+        let (mut records, summary) = self.read_and_record(before, plan, gives_up).await?;
+        let size = before.size.with(&records);
+        // Nothing has come in between: these are the sets of the checkpoint.
+        let sets = self.pins.unwritten();
+        records.extend(sets.iter().map(|(number, set)| journal::pins(*number, set)));
+        Ok((records, summary, size, sets))
     }
 
     /// Whether an execution that did not run runs by a step, or has run in it to its end. One that has ended takes in what does not concern it any more.
@@ -553,7 +590,7 @@ impl<R: Runner + 'static> Live<R> {
         }
     }
 
-    /// A step is made: does what the machine has asked for.
+    /// A step is made: does what the machine has asked for, but for tasks.
     fn follow(&mut self, before: &State, plan: Plan, summary: Option<Summary>) {
         if before.machine.status() == Status::New {
             self.core.wrote(&self.definition);
@@ -571,22 +608,15 @@ impl<R: Runner + 'static> Live<R> {
             }
             task::stop_child(&self.core, &self.workflow, self.id, &start);
         }
-        if before.machine.is_paused() {
-            // Of those that ran before the pause, too, which may have been given up with the server.
-            let all: Vec<_> = self.state.tasks.keys().filter(|task| !self.given_up.contains_key(*task)).copied().collect();
-            all.into_iter().for_each(|task| self.begin(task));
-        } else {
-            plan.begin.into_iter().for_each(|task| self.begin(task));
-        }
         if let Some(summary) = summary.filter(|_| plan.outcome.is_some()) {
             self.core.ended(&self.place, self.key.as_ref(), &summary);
         }
     }
 
-    /// Begins a task, if it is still to be carried out and the execution is not paused. Where the server stops, it is carried out when there is one again.
-    fn begin(&mut self, task: TaskId) {
+    /// Begins a task, if it is still to be carried out and the execution is not paused. Where the server stops, it is carried out when there is one again. Whether it has begun.
+    fn begin(&mut self, task: TaskId) -> bool {
         let may_begin = !self.core.is_stopping() && self.core.term.holds() && !self.state.machine.is_paused();
-        let Some(start) = self.state.tasks.get(&task).filter(|_| may_begin) else { return };
+        let Some(start) = self.state.tasks.get(&task).filter(|_| may_begin) else { return false };
         let (handle, registration) = AbortHandle::new_pair();
         self.given_up.insert(task, handle);
         let of = task::Of { id: self.id, place: self.place.clone(), pins: Rc::clone(&self.pins) };
@@ -594,11 +624,23 @@ impl<R: Runner + 'static> Live<R> {
         let work = task::carry_out(Rc::clone(&self.core), Arc::clone(&self.workflow), of, start.clone(), conflicted);
         let work = Abortable::new(work, registration);
         self.running.push(Box::pin(async move { work.await.ok() }));
+        true
+    }
+
+    fn begin_all(&mut self, tasks: Vec<TaskId>) {
+        for task in tasks {
+            self.begin(task);
+        }
+    }
+
+    /// Tasks that are to be carried out, and are not.
+    fn not_begun(&self) -> Vec<TaskId> {
+        self.state.tasks.keys().filter(|task| !self.given_up.contains_key(*task)).copied().collect()
     }
 
     /// Calls whose reply is not wanted, and which a task's transaction has put off until it was made.
-    fn send_put_off(&self, transaction: &Transaction) {
-        for call in transaction.take_calls() {
+    fn send_put_off(&self, calls: Vec<PutOff>) {
+        for call in calls {
             let sent =
                 self.workflow.reach.functions.find(&call.name).and_then(|function| self.core.runner.send(&function, call.input));
             if let Err(failure) = sent {
@@ -616,7 +658,13 @@ impl<R: Runner + 'static> Live<R> {
         let mut next = Some(event);
         while let Some(event) = next.take() {
             let State { machine, .. } = &mut self.state;
-            step(&self.definition, machine, event, now_ms, &mut random, &mut actions);
+            match &mut plan.trail {
+                Some(trail) => {
+                    let mut watched = Watched(trail);
+                    step_guided(&self.definition, machine, event, (now_ms, &mut random), &mut watched, &mut actions);
+                }
+                None => step(&self.definition, machine, event, now_ms, &mut random, &mut actions),
+            }
             for action in actions.drain(..) {
                 match action {
                     Action::StartTask(start) => {

@@ -5,7 +5,7 @@
 //!      \--read--> journal <--- records, with the store's changes of the step, in one commit ---/
 //! ```
 //!
-//! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
+//! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step, or ahead of that;
 //!   `gate`, `queue`: which may begin, where there are limits; `task`: what its tasks do; `places`: whose turn it is; [`pins`]: the versions of functions that they call, `pinning`: how these are
 //!   found and kept; `called`: the workflows of calls of functions; `back_off`: pauses before what is tried again; `steer`: pauses and restarts; `moving`: executions that go on with what is
 //!   served now; `removal`: of those that have ended; `quota`: the bytes that they take up; `outbox`: starts what functions have left behind; [`timetable`]: what schedules start; `counts`: for the

@@ -200,6 +200,13 @@ impl<R: Runner + 'static> Core<R> {
         Ok(Pins::new(&self.pins, sets))
     }
 
+    /// Whether an execution with these pins calls that version, which is served, and nothing is to be pinned or loaded for that.
+    pub(super) fn calls_served(&self, pins: &Pins, function: &Function) -> bool {
+        let Some((_, digest)) = self.keeper().zip(function.digest) else { return true };
+        // What cannot be pinned is called as it is served.
+        pins.find(function.name()).map_or_else(|| !pins.has_room() || self.pins.refused.has(&digest), |pinned| pinned == digest)
+    }
+
     /// The version that a task calls. One that is not pinned yet is pinned now.
     pub(super) async fn version(&self, workflow: &Workflow, pins: &Pins, asked: &Asked<'_>) -> Found {
         loop {

@@ -52,6 +52,13 @@ impl Places {
         }
     }
 
+    /// A place, if one is free.
+    pub(super) fn take_free(self: &Rc<Self>) -> Option<Held> {
+        let mut turns = self.0.borrow_mut();
+        turns.free = turns.free.checked_sub(1)?;
+        Some(Held(Some(Rc::clone(self))))
+    }
+
     /// Gives a place that was freed to what has waited longest of the tenant whose turn it is, or keeps it free.
     fn hand_on(self: &Rc<Self>) {
         loop {

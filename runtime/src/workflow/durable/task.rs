@@ -189,7 +189,7 @@ async fn call_version<R: Runner + 'static>(
             (Some(transaction), Some(first)) => transaction.take_first(first).await,
             (_, first) => drop(first),
         }
-        let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
+        let deadline = deadline(start);
         let call = Call { function: &function, input, deadline, joins: transaction.clone(), follows: false, tells: None };
         match replied(&core.runner, call).await {
             Ok(reply) => {
@@ -226,12 +226,17 @@ async fn request<R: Runner + 'static>(
     start: &StartTask,
 ) -> Result<Value, Failure> {
     let Some(_place) = core.unless_stopping(core.place(workflow)).await else { return stopping() };
-    let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
+    let deadline = deadline(start);
     if workflow.is_outbox() {
         return outbox::deliver(workflow.upstream.as_ref(), &start.input, deadline).await;
     }
     let name = task_name(execution, start.task);
     http::carry_out(workflow.upstream.as_ref(), &start.resource, &start.input, Some(&name), deadline).await
+}
+
+/// By when what a task does has to have ended.
+pub(super) fn deadline(start: &StartTask) -> Instant {
+    Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until)
 }
 
 /// The transaction of which a call of that function is a part. What cannot run again with the same input, or keeps what it does in its own memory, has none: its writes are made when it makes

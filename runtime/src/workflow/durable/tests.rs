@@ -1,5 +1,6 @@
 //! Durable executions on a real store, whose disk a crash can be played to, with functions that are played, too.
 
+mod ahead;
 mod calls;
 mod crashes;
 mod datasets;
@@ -53,11 +54,24 @@ fn key(name: &str) -> BucketKey {
 fn stored(space: &Space, name: &str) -> Option<crate::kv::Entry> {
     match space {
         Space::Embedded(space) => space.get(&bucket(), name.as_bytes(), |entry| entry.cloned()).unwrap(),
-        Space::Redis(_) => thread::scope(|scope| scope.spawn(|| wait(space.read(&bucket(), key(name))).unwrap()).join().unwrap()),
+        Space::Redis(_) => thread::scope(|scope| {
+            let read = || {
+                let deadline = Instant::now() + TIME_MAX;
+                loop {
+                    match wait(space.read(&bucket(), key(name))) {
+                        // The answer was lost.
+                        Err(KvError::Unavailable(_)) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+                        read => return read.unwrap(),
+                    }
+                }
+            };
+            scope.spawn(read).join().unwrap()
+        }),
     }
 }
 
 /// Functions that run at once, within their task's transaction.
+#[derive(Clone)]
 struct Played {
     space: Space,
     runs: Arc<AtomicU64>,
@@ -69,6 +83,10 @@ struct Played {
 struct Room {
     is_full: AtomicBool,
     refused: AtomicU64,
+    /// Functions take up to so many milliseconds, by chance; at once if it is 0.
+    slow_ms: AtomicU64,
+    /// What functions were called with, and have answered.
+    calls: Mutex<Vec<(Value, Value)>>,
 }
 
 impl Played {
@@ -99,6 +117,17 @@ impl Played {
                     return Ok((500, json!({ "errorType": "Flaky" })));
                 }
             }
+            "link" => {
+                let linked = (self.number(transaction, text("from")) * 3 + 1) % 1_000;
+                change(text("to"), Change::Put(Bytes::from(linked.to_string())));
+                if !text("shared").is_empty() {
+                    let shared = self.number(transaction, text("shared"));
+                    change(text("shared"), Change::Put(Bytes::from((shared + 1).to_string())));
+                }
+                let output = json!({ "n": linked, "big": linked % 2 == 0, "of": input["n"] });
+                self.room.calls.lock().unwrap().push((input.clone(), output.clone()));
+                return Ok((200, output));
+            }
             "which" => return Ok((200, json!(function.digest.map(|digest| digest.to_hex().to_string())))),
             "trap" => {
                 change(text("key"), Change::Add(1_000_000));
@@ -107,6 +136,21 @@ impl Played {
             _ => {}
         }
         Ok((200, input.clone()))
+    }
+
+    fn answer(&self, function: &Function, input: &Value, transaction: &Transaction) -> Reply {
+        self.reply(self.run(function, input, transaction), transaction)
+    }
+
+    fn reply(&self, replied: Result<(u16, Value), Failure>, transaction: &Transaction) -> Reply {
+        transaction.settle(replied.is_ok(), Some(&self.space));
+        let head = |status| ReplyHead { status: StatusCode::from_u16(status).unwrap(), ..ReplyHead::default() };
+        let (result, head) = match replied {
+            Ok((status, output)) => (Ok(Content::Whole(output.to_string().into())), Some(Box::new(head(status)))),
+            Err(failure) => (Err(failure), None),
+        };
+        let zero = Duration::ZERO;
+        Reply { result, head, trailers: None, queued: zero, ran: zero, record: Record::default() }
     }
 }
 
@@ -122,16 +166,20 @@ impl Runner for Played {
             return Err(Failure::Busy);
         }
         self.runs.fetch_add(1, Ordering::Relaxed);
-        let transaction = Transaction::join(&joins.expect("a task's transaction"));
-        let replied = self.run(function, &serde_json::from_slice(&input.body.into_bytes()).unwrap(), &transaction);
-        transaction.settle(replied.is_ok(), Some(&self.space));
-        let head = |status| ReplyHead { status: StatusCode::from_u16(status).unwrap(), ..ReplyHead::default() };
-        let (result, head) = match replied {
-            Ok((status, output)) => (Ok(Content::Whole(output.to_string().into())), Some(Box::new(head(status)))),
-            Err(failure) => (Err(failure), None),
-        };
-        let zero = Duration::ZERO;
-        Ok(Reply { result, head, trailers: None, queued: zero, ran: zero, record: Record::default() }.into())
+        let transaction = Transaction::of_call(&joins.expect("a task's transaction"));
+        let input: Value = serde_json::from_slice(&input.body.into_bytes()).unwrap();
+        let slow_ms = self.room.slow_ms.load(Ordering::Relaxed);
+        if slow_ms == 0 {
+            return Ok(self.answer(function, &input, &transaction).into());
+        }
+        let (own, function) = (self.clone(), Arc::clone(function));
+        let [before, behind] = [(); 2].map(|()| Duration::from_millis(fastrand::u64(..=slow_ms)));
+        Ok(reply::Answer::later(async move {
+            tokio::time::sleep(before).await;
+            let replied = own.run(&function, &input, &transaction);
+            tokio::time::sleep(behind).await;
+            Ok(own.reply(replied, &transaction))
+        }))
     }
 
     fn send(&self, _: &Arc<Function>, _: Bytes) -> Result<(), Failure> {
@@ -268,13 +316,19 @@ impl Served {
     /// Ends it as SIGKILL does.
     fn kill(mut self) {
         drop(self.kill.take());
+        self.end();
+    }
+
+    /// Its thread has ended, or is about to. What executions reach has them, too: that ends with it.
+    fn end(mut self) {
         self.thread.take().unwrap().join().unwrap();
+        self.executions.tenants().clear();
     }
 
     /// Ends it as SIGTERM does.
-    fn stop(mut self) {
+    fn stop(self) {
         self.stop.send(true).unwrap();
-        self.thread.take().unwrap().join().unwrap();
+        self.end();
     }
 
     fn begin(&self, workflow: &str, name: &str, input: Value) -> Result<Started, Refused> {

@@ -44,7 +44,7 @@ enum Filled {
 }
 
 /// How it is known what a run rests on.
-enum Rests {
+pub(super) enum Rests {
     /// It is not asked for.
     Unknown,
     /// Its function tells, and it does not run again.
@@ -579,7 +579,7 @@ impl<'a, R: Runner> Driver<'a, R> {
 }
 
 /// What a run rests on that is committed, with the number of its function's version; none where another one would not be the same.
-fn grounds_of(rests: Rests, basis: Option<Basis>) -> Option<(u64, Arc<Grounds>)> {
+pub(super) fn grounds_of(rests: Rests, basis: Option<Basis>) -> Option<(u64, Arc<Grounds>)> {
     let (Rests::Told(told), Some(basis)) = (rests, basis) else { return None };
     Knowledge::grounds(basis, told.take().ok()?.pop()?)
 }

@@ -40,7 +40,7 @@ impl<O: Oracle> Guide for Ahead<'_, O> {
 }
 
 /// Learns which way the base goes.
-pub(super) struct Watched<'a>(pub(super) &'a mut Trail);
+pub(in crate::workflow) struct Watched<'a>(pub(in crate::workflow) &'a mut Trail);
 
 impl Guide for Watched<'_> {
     fn choose(&mut self, _: StateIndex, _: &Value) -> Way {

@@ -51,13 +51,28 @@ pub(super) struct Knowledge<'a> {
     lost: Duration,
     /// Of each state, whether this execution goes on behind it: asked once.
     verdicts: HashMap<StateIndex, bool>,
+    /// Which versions of functions this execution calls, if not all that are served: no other runs ahead.
+    calls: Option<Calls<'a>>,
 }
+
+/// Says whether an execution calls that version of a function.
+type Calls<'a> = Box<dyn Fn(&Function) -> bool + 'a>;
 
 impl<'a> Knowledge<'a> {
     pub(super) fn new(workflow: &'a Workflow, tables: &'a Speculation) -> Knowledge<'a> {
         let fingerprint = workflow.definition().map_or(0, |definition| definition.fingerprint());
         let (saved, lost) = (Duration::ZERO, Duration::ZERO);
-        Knowledge { workflow, tables, fingerprint, depth: 0, saved, lost, verdicts: HashMap::new() }
+        Knowledge { workflow, tables, fingerprint, depth: 0, saved, lost, verdicts: HashMap::new(), calls: None }
+    }
+
+    /// The same of an execution that calls other versions of functions than those that are served, where this says so.
+    pub(super) fn which_calls(self, calls: impl Fn(&Function) -> bool + 'a) -> Knowledge<'a> {
+        Knowledge { calls: Some(Box::new(calls)), ..self }
+    }
+
+    /// Whether this execution calls that version of a function.
+    pub(super) fn calls(&self, function: &Function) -> bool {
+        self.calls.as_ref().is_none_or(|calls| calls(function))
     }
 
     /// The workers are so busy.
@@ -81,6 +96,10 @@ impl<'a> Knowledge<'a> {
 
     /// Whether to go on behind a state whose run has not ended.
     pub(super) fn goes_behind(&mut self, task: &StartTask) -> Option<StateIndex> {
+        if task.token.is_some() {
+            // When a callback comes, nothing says.
+            return None;
+        }
         let state = self.state(&task.state)?;
         let remaining = self.tables.remaining(self.fingerprint, state, Duration::ZERO);
         let is_worth = remaining.is_some_and(|remaining| times::worth(remaining, LAUNCH));
@@ -264,7 +283,11 @@ impl Oracle for Knowledge<'_> {
             return false;
         };
         let can_be_dropped = function.isolation.as_ref().is_some_and(|isolation| !matches!(isolation.outside, Outside::Split));
-        can_be_dropped && function.speculative && function.instance == Instance::Call && !function.streams_body
+        can_be_dropped
+            && self.calls(&function)
+            && function.speculative
+            && function.instance == Instance::Call
+            && !function.streams_body
     }
 
     fn depth(&mut self) -> usize {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sledge_workflow::definition::{Definition, StateIndex};
 use sledge_workflow::machine::{
-    About, Action, Event, Execution, Failure, Limits, Outcome, Purpose, Random, StartTask, Way, step_guided,
+    About, Action, Event, Execution, Failure, Limits, Outcome, Purpose, Random, StartTask, TaskId, Way, step_guided,
 };
 
 use super::guides::Ahead;
@@ -41,14 +41,14 @@ pub(super) const RUNS_MAX: usize = 32;
 const YIELDS_MAX: usize = 4;
 
 /// Where a task is in the order of everything: see [`Execution::path`].
-pub(super) type Path = Vec<u32>;
+pub(in crate::workflow) type Path = Vec<u32>;
 
 /// What a task has come to, or is guessed to come to.
-pub(super) type Answer = Result<Value, Failure>;
+pub(in crate::workflow) type Answer = Result<Value, Failure>;
 
 /// Names a run, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct RunId(pub(super) u32);
+pub(in crate::workflow) struct RunId(pub(super) u32);
 
 /// What is known of functions and of ways.
 pub(super) trait Oracle {
@@ -79,6 +79,13 @@ pub(super) enum Do {
     CarryOut { run: RunId, task: StartTask },
     /// What the base asks for beside tasks.
     Base(Action),
+}
+
+/// Where a base stands that another keeps, what it waits for, and the ways that it has gone.
+pub(in crate::workflow) struct Standing {
+    pub(in crate::workflow) base: Execution,
+    pub(in crate::workflow) asked: BTreeMap<Path, StartTask>,
+    pub(in crate::workflow) trail: Trail,
 }
 
 /// What a step is given beside its event.
@@ -180,6 +187,12 @@ impl<'d> Plan<'d> {
         }
     }
 
+    /// The same of one that stands somewhere already, and whose base another keeps: see [`stands`](Plan::stands).
+    pub(super) fn kept_elsewhere(definition: &'d Definition, base: Execution) -> Plan<'d> {
+        let (about, limits) = (base.about().clone(), Limits::default());
+        Plan { front: base.clone(), base, ..Plan::new(definition, about, limits) }
+    }
+
     /// What it did so far.
     pub(super) const fn story(&mut self) -> &mut Story {
         &mut self.story
@@ -188,6 +201,13 @@ impl<'d> Plan<'d> {
     /// Whether the base waits for that run.
     pub(super) fn is_asked(&self, run: RunId) -> bool {
         self.path_of(run).is_some_and(|path| self.asked.contains_key(path))
+    }
+
+    /// Where a run is in the order of everything, as what it was asked for, and what it has come to; none if it has not ended.
+    pub(super) fn come_to(&self, run: RunId) -> Option<(&Path, &StartTask, &Answer)> {
+        let path = self.path_of(run)?;
+        let (task, answer) = self.runs.get(path)?.ended()?;
+        Some((path, task, answer))
     }
 
     /// Which way Choices of the base went: to be learned.
@@ -251,6 +271,15 @@ impl<'d> Plan<'d> {
         let Some(path) = self.path_of(run).cloned() else { return };
         if let Some(run) = self.runs.get_mut(&path) {
             (run.phase, run.refused) = (Phase::Asked, true);
+        }
+    }
+
+    /// A run takes part no more that was not begun: it is carried out for good when the base asks for it.
+    pub(super) fn takes_part_no_more(&mut self, run: RunId, outside: &mut Outside<'_, impl Oracle>) {
+        let Some(path) = self.path_of(run).cloned() else { return };
+        if let Some(run) = self.runs.get_mut(&path) {
+            (run.phase, run.takes_part) = (Phase::Asked, false);
+            self.go_on(outside);
         }
     }
 
@@ -333,6 +362,40 @@ impl<'d> Plan<'d> {
                 }
             }
         }
+        self.adopt_group(next, outside)
+    }
+
+    /// The same where another keeps the base: it stands there now.
+    pub(super) fn committed_at(
+        &mut self,
+        count: usize,
+        Standing { base, asked, trail }: Standing,
+        outside: &mut Outside<'_, impl Oracle>,
+    ) -> Vec<(StartTask, Answer)> {
+        let Some(Next { mut group, .. }) = self.next.take() else { return Vec::new() };
+        group.truncate(count);
+        self.adopt_group(Next { base, asked, actions: Vec::new(), trail, group }, outside)
+    }
+
+    /// Something that is no group has happened to the base, which another keeps: it stands there now. `ended`: what was carried out for good, and has ended with that.
+    pub(super) fn stands(
+        &mut self,
+        Standing { base, asked, trail }: Standing,
+        ended: Option<&(TaskId, Answer)>,
+        outside: &mut Outside<'_, impl Oracle>,
+    ) {
+        if let Some((task, answer)) = ended
+            && let Some(path) = self.asked.iter().find(|(_, asked)| asked.task == *task).map(|(path, _)| path)
+            && let Some(run) = self.runs.remove(path)
+        {
+            self.story.ended(run.id, answer, &run.told);
+        }
+        self.adopt(Next { base, asked, actions: Vec::new(), trail, group: Vec::new() }, outside);
+        self.remake(outside);
+    }
+
+    /// Takes in where the base stands when a group is committed. What each of its tasks has come to.
+    fn adopt_group(&mut self, next: Next, outside: &mut Outside<'_, impl Oracle>) -> Vec<(StartTask, Answer)> {
         let (mut answers, mut is_as_told) = (Vec::new(), true);
         for path in &next.group {
             let Some(Run { task, phase: Phase::Ended(answer), told, .. }) = self.runs.remove(path) else { continue };
@@ -518,7 +581,7 @@ impl<'d> Plan<'d> {
 }
 
 /// Whether both ask for the same, with the same input.
-pub(super) fn is_same(one: &StartTask, other: &StartTask) -> bool {
+pub(in crate::workflow) fn is_same(one: &StartTask, other: &StartTask) -> bool {
     one.purpose == other.purpose
         && (Arc::ptr_eq(&one.resource, &other.resource) || one.resource == other.resource)
         && (Arc::ptr_eq(&one.input, &other.input) || value::is_same(&one.input, &other.input))

@@ -101,6 +101,7 @@ fn summary(explained: &Explained) -> String {
         Outcome::Failed => format!("failed with {} after {took} ms", explained.error.as_deref().unwrap_or("an error")),
         Outcome::TimedOut => format!("timed out after {took} ms"),
         Outcome::GivenUp => format!("was given up after {took} ms, since the client had gone or the server stopped"),
+        Outcome::Rests => format!("had not ended after {took} ms: it went on from its journal"),
     }
 }
 

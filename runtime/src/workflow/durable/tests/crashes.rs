@@ -160,7 +160,7 @@ fn one_of_each() -> Vec<(usize, String)> {
 }
 
 /// Many at the same time: most of each is waiting.
-fn each(cases: impl Iterator<Item = usize> + Send, case: impl Fn(usize) + Sync) {
+pub(super) fn each(cases: impl Iterator<Item = usize> + Send, case: impl Fn(usize) + Sync) {
     const THREADS: usize = 16;
     let cases = Mutex::new(cases);
     thread::scope(|scope| {

@@ -50,6 +50,8 @@ pub enum Outcome {
     TimedOut,
     /// The client has gone, or the server stops.
     GivenUp,
+    /// It is durable, and has not ended: it has left memory, or goes one step after the other from there.
+    Rests,
 }
 
 /// A run of a state.

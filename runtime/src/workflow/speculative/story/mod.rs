@@ -155,6 +155,11 @@ impl Story {
         self.blamed = None;
     }
 
+    /// Whether there is nothing to tell.
+    const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// A task is asked for, which becomes that run.
     pub(super) fn asked(&mut self, run: RunId, path: &Path, task: &StartTask) {
         if self.rows.len() >= ROWS_MAX {

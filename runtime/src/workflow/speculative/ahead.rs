@@ -1,0 +1,642 @@
+//! What a durable execution has begun ahead of what is written of it.
+//!
+//! ```text
+//!   journal <--step, group of columns: one commit-- durable execution (the base) --where it stands--> Ahead [plan, pipeline]
+//!                                                        ^-----------a group that is ready------------'  |  begins runs
+//! ```
+//!
+//! The plan, the columns and the tables are those of express executions. The base is another's: the durable execution steps its machine, writes what it is then together with the changes of a group, and tells
+//! the plan where it [stands](Ahead::stands) only when that is written. So what is here is a guess, and may be dropped at any time: the execution goes on from its journal, and runs again what was not committed.
+//!
+//! * A run takes a place of its host before it has a column, and keeps it until it has ended. A run that is ahead begins only if a place is free. So whatever has a column runs, and no read waits for a run that waits for a place.
+//! * What the base asks for waits for a place, and for room, for as long as it takes.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use sledge_workflow::definition::{Definition, StateIndex};
+use sledge_workflow::machine::{Execution, Failure, Outcome, StartTask, TaskId};
+use tokio::sync::Notify;
+
+use super::driver::{Rests, grounds_of};
+use super::oracle::Knowledge;
+use super::plan::{Answer, Do, Outside, Path, Plan, RunId, Standing};
+use super::story::Recorded;
+use crate::invoke::function::Function;
+use crate::kv::{self, BucketKey, Commit, KvError};
+use crate::speculate::Speculation;
+use crate::speculate::paths::Trail;
+use crate::speculate::skips::{Grounds, Skip};
+use crate::txn::pipeline::{Basis, Cause, ColumnId, Dewey, Group, Pipeline, Squashed};
+use crate::txn::{PutOff, Transaction};
+use crate::workflow::express::now_ms;
+use crate::workflow::failure::{failed, of_function, of_store};
+use crate::workflow::function::{self, Asked, Begun, Call, Replied};
+use crate::workflow::{Runner, Workflow};
+
+/// How long a run waits that the base asks for, where there was no room: the first time, and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// Groups in a row that conflict with transactions outside: then the execution does its next step alone, where tasks take turns over hot keys.
+const CONFLICTS_MAX: u32 = 8;
+
+/// What carries a durable execution out, and lets its runs have places.
+pub(in crate::workflow) trait Host {
+    /// One of the places of runs.
+    type Place: 'static;
+
+    /// A place, if one is free.
+    fn free_place(&self) -> Option<Self::Place>;
+
+    /// A place, when it has its turn after that pause; none where the server stops.
+    fn place(&self, pause: Duration) -> impl Future<Output = Option<Self::Place>>;
+
+    /// Whether anything may begin.
+    fn may_begin(&self) -> bool;
+
+    /// Whether it calls that version of a function.
+    fn calls(&self, function: &Function) -> bool;
+
+    /// By when a run of a task has to have ended.
+    fn deadline(&self, task: &StartTask) -> Instant;
+}
+
+/// What is to begin.
+struct Start {
+    path: Path,
+    task: StartTask,
+    behind: Option<StateIndex>,
+    /// The next pause, where there was no room.
+    pause: Duration,
+}
+
+/// A run that was begun, and is neither committed nor dropped.
+struct UnderWay<P> {
+    start: Start,
+    column: ColumnId,
+    transaction: Arc<Transaction>,
+    began: Instant,
+    began_ms: i64,
+    /// For how long it ran, when it has ended.
+    took: Option<Duration>,
+    rests: Rests,
+    /// Gives it up.
+    handle: AbortHandle,
+    /// Until it has ended.
+    place: Option<P>,
+}
+
+/// What has happened.
+pub(in crate::workflow) enum Happened<P> {
+    /// A run has its turn, unless the server stops.
+    Turn(RunId, Option<P>),
+    /// A run has ended.
+    Replied(RunId, Replied),
+    /// Columns were squashed, a run was dropped, or what was held back is to be committed.
+    Other,
+}
+
+type Waiting<'a, P> = Pin<Box<dyn Future<Output = Happened<P>> + 'a>>;
+
+/// A run that has ended and is to be committed.
+pub(in crate::workflow) struct Ended {
+    pub(in crate::workflow) path: Path,
+    /// As it was asked for: its number is not the base's.
+    pub(in crate::workflow) task: StartTask,
+    pub(in crate::workflow) answer: Answer,
+    pub(in crate::workflow) began_ms: i64,
+}
+
+/// First runs that can be committed together.
+pub(in crate::workflow) struct Ready {
+    pub(in crate::workflow) runs: Vec<Ended>,
+    ids: Vec<RunId>,
+    /// What their columns come to; none where they have none, since they failed before they began.
+    pub(in crate::workflow) commit: Option<Commit>,
+}
+
+/// What the columns of a group leave, in their order.
+#[derive(Default)]
+pub(in crate::workflow) struct Left {
+    /// What each rests on, if that is known.
+    bases: Vec<Option<Basis>>,
+    /// The keys of the store that each has read.
+    reads: Vec<Vec<BucketKey>>,
+}
+
+/// What became of a group.
+pub(in crate::workflow) enum Came {
+    /// It is committed, with what it has put off.
+    Committed { calls: Vec<PutOff>, left: Left },
+    /// It is not. What is to be done about that is done.
+    Not,
+    /// What is written of the execution cannot be.
+    Refused,
+}
+
+/// What is ahead of an execution.
+pub(in crate::workflow) struct Ahead<'a, R: Runner, H: Host> {
+    workflow: &'a Workflow,
+    runner: &'a R,
+    host: &'a H,
+    plan: Recorded<'a>,
+    is_paused: bool,
+    pipeline: Arc<Pipeline>,
+    squashed: Arc<Notify>,
+    runs: HashMap<RunId, UnderWay<H::Place>>,
+    /// Runs that wait for their turn, and what gives that up.
+    turns: HashMap<RunId, (AbortHandle, Start)>,
+    waiting: FuturesUnordered<Waiting<'a, H::Place>>,
+    /// Runs that have ended before they were begun.
+    ended: Vec<(RunId, Answer)>,
+    /// Runs for which there was no room, and whether the pipeline had none.
+    refused: Vec<(RunId, bool)>,
+    /// Runs whose function was deployed anew since they were asked for.
+    replaced: Vec<RunId>,
+    /// Tasks that are carried out for good.
+    for_good: Vec<(RunId, TaskId)>,
+    is_committing: bool,
+    held_since: Option<Instant>,
+    held_until: Option<Instant>,
+    conflicts: u32,
+    /// Whether what runs are expected to read is fetched when they begin.
+    fetches: bool,
+    knowledge: Knowledge<'a>,
+    rng: fastrand::Rng,
+}
+
+impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
+    /// Nothing yet, of an execution that stands there. None where the workflow does not go ahead now.
+    pub(in crate::workflow) fn begin(
+        (workflow, definition): (&'a Workflow, &'a Definition),
+        (runner, host): (&'a R, &'a H),
+        base: &Execution,
+    ) -> Option<Ahead<'a, R, H>> {
+        let tables: &'a Speculation = workflow.speculation()?;
+        let space = workflow.reach.kv.clone()?;
+        // What is learned is of the definition that is served.
+        let is_served = workflow.definition()?.fingerprint() == definition.fingerprint();
+        if !is_served || !super::goes_ahead(workflow, tables, runner.load()) {
+            return None;
+        }
+        let squashed = Arc::new(Notify::new());
+        let knowledge = Knowledge::new(workflow, tables).which_calls(|function| host.calls(function));
+        let pipeline = Pipeline::new(Some(space), Arc::clone(&squashed));
+        pipeline.journal();
+        if knowledge.skips() {
+            pipeline.keep_bases();
+        }
+        if let Some(stalls) = knowledge.stalls() {
+            pipeline.stall_by(stalls);
+        }
+        let fetches = knowledge.fetches() && pipeline.fetches();
+        let about = base.about().clone();
+        Some(Ahead {
+            workflow,
+            runner,
+            host,
+            plan: Recorded::new(Plan::kept_elsewhere(definition, base.clone()), workflow, about, None).that_rests(),
+            is_paused: base.is_paused(),
+            pipeline,
+            squashed,
+            runs: HashMap::new(),
+            turns: HashMap::new(),
+            waiting: FuturesUnordered::new(),
+            ended: Vec::new(),
+            refused: Vec::new(),
+            replaced: Vec::new(),
+            for_good: Vec::new(),
+            is_committing: false,
+            held_since: None,
+            held_until: None,
+            conflicts: 0,
+            fetches,
+            knowledge,
+            rng: fastrand::Rng::new(),
+        })
+    }
+
+    /// The ways that the base has gone.
+    pub(in crate::workflow) fn trail(&mut self) -> Trail {
+        self.plan.trail().clone()
+    }
+
+    /// Whether it waits for nothing.
+    pub(in crate::workflow) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether transactions outside are always faster.
+    pub(in crate::workflow) const fn is_stuck(&self) -> bool {
+        self.conflicts >= CONFLICTS_MAX
+    }
+
+    /// The execution has ended so.
+    pub(in crate::workflow) fn came_to(&mut self, outcome: &Outcome) {
+        self.plan.came_to(outcome);
+    }
+
+    /// The base stands there now, by something that was no group. `ended`: a task that was carried out for good, and what it has come to.
+    pub(in crate::workflow) fn stands(&mut self, standing: Standing, ended: Option<&(TaskId, Answer)>) {
+        self.is_paused = standing.base.is_paused();
+        self.step(|plan, outside| plan.stands(standing, ended, outside));
+    }
+
+    /// The tasks that are to be carried out for good now. One that is not begun is to be [put off](Ahead::put_off).
+    pub(in crate::workflow) fn take_for_good(&mut self) -> Vec<(RunId, TaskId)> {
+        std::mem::take(&mut self.for_good)
+    }
+
+    /// A task that was to be carried out was not begun: it is when the base stands elsewhere.
+    pub(in crate::workflow) fn put_off(&mut self, run: RunId) {
+        self.plan.refused(run);
+    }
+
+    /// Steps the plan, and does what it asks for.
+    fn step<T>(&mut self, step: impl FnOnce(&mut Plan<'a>, &mut Outside<'_, Knowledge<'a>>) -> T) -> T {
+        self.plan.tick();
+        self.knowledge.look_at(self.runner.load());
+        let (mut actions, rng) = (Vec::new(), &mut self.rng);
+        let mut random = || rng.u64(..);
+        let mut outside = Outside { oracle: &mut self.knowledge, now_ms: now_ms(), random: &mut random, actions: &mut actions };
+        let result = step(&mut self.plan, &mut outside);
+        for action in actions {
+            match action {
+                Do::Begin { run, path, task, behind } => {
+                    let behind = behind.and_then(|state| self.knowledge.state(&state));
+                    self.begin_run(run, Start { path, task, behind, pause: Duration::ZERO });
+                }
+                Do::Drop(run) => self.drop_run(run),
+                Do::CarryOut { run, task } => self.for_good.push((run, task.task)),
+                // The base's, which has done it.
+                Do::Base(_) => {}
+            }
+        }
+        self.fetch();
+        result
+    }
+
+    /// Reads what runs that have begun are expected to read.
+    fn fetch(&self) {
+        if let Some(fetch) = self.pipeline.fetch() {
+            self.waiting.push(Box::pin(async move {
+                fetch.await;
+                Happened::Other
+            }));
+        }
+    }
+
+    fn begin_run(&mut self, run: RunId, start: Start) {
+        if !self.host.may_begin() || self.is_paused {
+            return self.refused.push((run, false));
+        }
+        match self.host.free_place() {
+            Some(place) => self.launch(run, start, place),
+            None => self.no_room(run, start),
+        }
+    }
+
+    /// There is no room for a run: one that the base asks for waits, and any other begins when the base asks for it.
+    fn no_room(&mut self, run: RunId, start: Start) {
+        if !self.plan.is_asked(run) {
+            return self.refused.push((run, false));
+        }
+        let (host, pause) = (self.host, start.pause);
+        let (handle, registration) = AbortHandle::new_pair();
+        let start = Start { pause: (pause * 2).clamp(PAUSES.0, PAUSES.1), ..start };
+        self.turns.insert(run, (handle, start));
+        let turn = Abortable::new(async move { host.place(pause).await }, registration);
+        self.waiting.push(Box::pin(async move { turn.await.map_or(Happened::Other, |place| Happened::Turn(run, place)) }));
+    }
+
+    /// Begins a run, with a column.
+    fn launch(&mut self, run: RunId, start: Start, place: H::Place) {
+        let (function, asked) = match find(self.workflow, &start.task) {
+            Ok(found) => found,
+            Err(failure) => return self.ended.push((run, Err(failure))),
+        };
+        let Some(isolation) = function.isolation.as_ref().filter(|_| self.knowledge.calls(&function)) else {
+            return self.replaced.push(run);
+        };
+        let input = match asked.given(&function) {
+            Ok(input) => input,
+            Err(failure) => return self.ended.push((run, Err(failure))),
+        };
+        let path = Dewey::new(&start.path.iter().map(|step| u64::from(*step)).collect::<Vec<_>>());
+        let Some((column, transaction)) = self.pipeline.open(path, isolation) else { return self.refused.push((run, true)) };
+        if let Some(state) = self.knowledge.state(&start.task.state) {
+            self.pipeline.is_of(column, state);
+        }
+        let (began, began_ms) = (Instant::now(), now_ms());
+        if let Some(Skip { answer, grounds }) = self.knowledge.skip(&start.task, &function)
+            && self.pipeline.recall(column, &grounds.basis)
+        {
+            self.plan.story().skipped(run);
+            self.ended.push((run, Ok((*answer).clone())));
+            let (rests, took, handle) =
+                (Rests::Skipped(grounds, function.version), Some(Duration::ZERO), AbortHandle::new_pair().0);
+            let under_way = UnderWay { start, column, transaction, began, began_ms, took, rests, handle, place: None };
+            self.runs.insert(run, under_way);
+            return;
+        }
+        if self.fetches
+            && let Some(keys) = self.knowledge.reads(&start.task, &function)
+        {
+            self.pipeline.expect(&keys);
+        }
+        let tells = self.knowledge.skips().then(Arc::default);
+        let (deadline, joins) = (self.host.deadline(&start.task), Some(Arc::clone(&transaction)));
+        let call = Call { function: &function, input, deadline, joins, follows: false, tells: tells.clone() };
+        let begun = match Begun::begin(self.runner, call) {
+            Ok(begun) => begun,
+            Err(failure) => {
+                self.pipeline.give_up(column);
+                if function::has_no_room(&failure) {
+                    return self.no_room(run, start);
+                }
+                let failure = of_function(asked.name, &failure);
+                return self.ended.push((run, Err(failure)));
+            }
+        };
+        let (handle, registration) = AbortHandle::new_pair();
+        let end = Abortable::new(begun.replied(), registration);
+        self.waiting.push(Box::pin(async move { end.await.map_or(Happened::Other, |replied| Happened::Replied(run, replied)) }));
+        let (rests, place) = (tells.map_or(Rests::Unknown, Rests::Told), Some(place));
+        self.runs.insert(run, UnderWay { start, column, transaction, began, began_ms, took: None, rests, handle, place });
+    }
+
+    fn drop_run(&mut self, run: RunId) {
+        if let Some((handle, _)) = self.turns.remove(&run) {
+            handle.abort();
+        }
+        if let Some(UnderWay { start, column, handle, began, took, rests, .. }) = self.runs.remove(&run) {
+            handle.abort();
+            self.pipeline.give_up(column);
+            if let Some(behind) = start.behind.filter(|_| !matches!(rests, Rests::Skipped(..))) {
+                self.knowledge.dropped(behind, took.unwrap_or_else(|| began.elapsed()));
+            }
+        }
+    }
+
+    /// What happens next; for ever where nothing can.
+    pub(in crate::workflow) async fn next(&mut self) -> Happened<H::Place> {
+        let (waiting, held_until) = (&mut self.waiting, self.held_until);
+        tokio::select! {
+            biased;
+            Some(happened) = waiting.next(), if !waiting.is_empty() => happened,
+            () = self.squashed.notified() => Happened::Other,
+            () = async { match held_until { Some(until) => tokio::time::sleep_until(until.into()).await, None => pending().await } } => {
+                Happened::Other
+            }
+        }
+    }
+
+    /// Takes in what has happened.
+    pub(in crate::workflow) fn happened(&mut self, happened: Happened<H::Place>) {
+        match happened {
+            Happened::Turn(run, place) => {
+                if let Some(((_, start), place)) = self.turns.remove(&run).zip(place) {
+                    self.launch(run, start, place);
+                    self.fetch();
+                }
+            }
+            Happened::Replied(run, replied) => self.replied(run, replied),
+            Happened::Other => {}
+        }
+        self.take_in();
+    }
+
+    /// A run has ended.
+    fn replied(&mut self, run: RunId, replied: Replied) {
+        let Some(under_way) = self.runs.get_mut(&run) else { return };
+        (under_way.took, under_way.place) = (Some(under_way.began.elapsed()), None);
+        if replied.is_err() {
+            // One that was killed has not said so itself.
+            let _ = under_way.transaction.settle(false, None);
+        }
+        let has_no_room = replied.as_ref().is_err_and(function::has_no_room);
+        let answer = match Asked::of(&under_way.start.task) {
+            Some(Ok(asked)) => asked.output(replied),
+            Some(Err(failure)) => Err(failure),
+            None => return,
+        };
+        if has_no_room || (answer.is_err() && !self.host.may_begin()) {
+            // It has perhaps failed since the server stops: it runs again when there is a server.
+            let Some(UnderWay { column, start, .. }) = self.runs.remove(&run) else { return };
+            self.pipeline.give_up(column);
+            if has_no_room {
+                self.no_room(run, start);
+            }
+            return;
+        }
+        self.step(|plan, outside| plan.ended(run, answer, outside));
+    }
+
+    /// Takes in what is there already.
+    fn take_in(&mut self) {
+        loop {
+            if let Some((run, answer)) = self.ended.pop() {
+                self.step(|plan, outside| plan.ended(run, answer, outside));
+            } else if let Some(run) = self.replaced.pop() {
+                self.step(|plan, outside| plan.takes_part_no_more(run, outside));
+            } else if let Some((run, has_later)) = self.refused.pop() {
+                self.plan.story().refused(run);
+                if has_later && !self.is_committing && self.plan.is_asked(run) {
+                    self.step(|plan, outside| plan.make_room(run, outside));
+                } else {
+                    self.plan.refused(run);
+                }
+            } else if !self.take_squashed() {
+                return;
+            }
+        }
+    }
+
+    /// Has the runs of squashed columns begun again. Whether there were any.
+    fn take_squashed(&mut self) -> bool {
+        let squashed = self.pipeline.take_squashed();
+        let runs = self.runs_of(&squashed.iter().map(|squashed| squashed.column).collect::<Vec<_>>());
+        let is_conflict = squashed.iter().any(|squashed| matches!(squashed.cause, Cause::Changed(_)));
+        for Squashed { column, cause } in squashed {
+            let find = |column: ColumnId| self.runs.iter().find(|(_, run)| run.column == column);
+            let by = cause.by().and_then(find).map(|(_, run)| &run.start.task.state);
+            if let Some((run, _)) = find(column) {
+                self.plan.story().squashed(*run, cause, by);
+            }
+        }
+        if is_conflict {
+            let ran = runs.iter().filter_map(|run| self.runs.get(run)).map(|run| run.began.elapsed()).max();
+            self.knowledge.conflicted(ran.unwrap_or_default());
+        }
+        for run in &runs {
+            if let Some(run) = self.runs.get_mut(run) {
+                // That it was begun ahead was not wrong.
+                run.start.behind = None;
+                if let Rests::Skipped(_, version) = run.rests {
+                    self.knowledge.skipped_wrongly(&run.start.task, version);
+                } else {
+                    self.knowledge.runs_again();
+                }
+            }
+            self.step(|plan, outside| plan.squashed(*run, outside));
+        }
+        !runs.is_empty()
+    }
+
+    /// The first runs that can be committed now, if there are any.
+    pub(in crate::workflow) fn ready(&mut self) -> Option<Ready> {
+        loop {
+            self.take_in();
+            if self.is_stuck() || self.holds_back() {
+                return None;
+            }
+            let ids = self.step(|plan, outside| plan.group(outside));
+            let without = ids.iter().take_while(|run| !self.runs.contains_key(run)).count();
+            if without > 0 {
+                return self.made_ready(ids[..without].to_vec(), None);
+            }
+            let columns: Vec<ColumnId> = ids.iter().map_while(|run| self.runs.get(run)).map(|run| run.column).collect();
+            if columns.is_empty() {
+                return None;
+            }
+            let group = self.pipeline.settle(&columns);
+            self.plan.story().decided(&group);
+            match group {
+                Group::Commit { columns, commit } => {
+                    let ids = self.runs_of(&columns);
+                    return self.made_ready(ids, Some(commit));
+                }
+                Group::Again | Group::Stale { .. } => self.not_committed(),
+                _ => {
+                    self.not_committed();
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn made_ready(&mut self, ids: Vec<RunId>, commit: Option<Commit>) -> Option<Ready> {
+        (self.held_since, self.is_committing) = (None, true);
+        let ended = |run: &RunId| {
+            let (path, task, answer) = self.plan.come_to(*run)?;
+            let began_ms = self.runs.get(run).map_or_else(now_ms, |run| run.began_ms);
+            Some(Ended { path: path.clone(), task: task.clone(), answer: answer.clone(), began_ms })
+        };
+        let runs = ids.iter().map_while(ended).collect();
+        Some(Ready { runs, ids, commit })
+    }
+
+    /// Whether runs are about to end that would be committed together with what has ended: see the driver of express executions.
+    fn holds_back(&mut self) -> bool {
+        self.held_until = None;
+        let mut running = self.runs.values().filter(|run| run.took.is_none()).peekable();
+        if running.peek().is_none() || self.runs.values().all(|run| run.took.is_none()) {
+            self.held_since = None;
+            return false;
+        }
+        let patience = self.knowledge.patience(running.map(|run| (&run.start.task, run.began.elapsed())));
+        let Some(patience) = patience else { return false };
+        let now = Instant::now();
+        let until = *self.held_since.get_or_insert(now) + patience;
+        self.held_until = Some(until).filter(|until| now < *until);
+        self.held_until.is_some()
+    }
+
+    /// A group that was [ready](Ahead::ready) is not written.
+    pub(in crate::workflow) fn not_committed(&mut self) {
+        self.is_committing = false;
+        self.step(|plan, outside| plan.group_failed(outside));
+    }
+
+    /// That is what became of its commit, which took so long.
+    pub(in crate::workflow) fn came(&mut self, ready: &Ready, outcome: Result<kv::Outcome, KvError>, time: Duration) -> Came {
+        if ready.commit.is_none() {
+            return match outcome {
+                Ok(_) => Came::Committed { calls: Vec::new(), left: Left::default() },
+                Err(_) => Came::Refused,
+            };
+        }
+        self.knowledge.commit_took(time);
+        let group = self.pipeline.came(outcome);
+        self.plan.story().decided(&group);
+        match group {
+            Group::Committed { calls, bases, reads, .. } => {
+                self.conflicts = 0;
+                return Came::Committed { calls, left: Left { bases, reads } };
+            }
+            Group::Failed { columns, error } => {
+                self.not_committed();
+                for run in self.runs_of(&columns) {
+                    self.runs.remove(&run);
+                    self.ended.push((run, Err(of_store(&error))));
+                }
+            }
+            Group::Stale { .. } => {
+                self.conflicts += 1;
+                self.not_committed();
+            }
+            Group::Again | Group::Commit { .. } | Group::Nothing => self.not_committed(),
+        }
+        Came::Not
+    }
+
+    /// A group is written, and the base stands there: what its runs were is learned, and seen outside.
+    pub(in crate::workflow) fn committed(&mut self, ready: &Ready, left: Left, standing: Standing) {
+        self.is_committing = false;
+        self.is_paused = standing.base.is_paused();
+        let (mut bases, mut reads) = (left.bases.into_iter(), left.reads.into_iter());
+        let mut grounds = Vec::with_capacity(ready.ids.len());
+        self.plan.tick();
+        self.plan.story().committed(&ready.ids);
+        for run in &ready.ids {
+            let basis = bases.next().flatten();
+            let Some(UnderWay { transaction, start, took, rests, .. }) = self.runs.remove(run) else {
+                grounds.push(None);
+                continue;
+            };
+            if let Some(held) = transaction.held() {
+                held.release();
+            }
+            grounds.push(match (rests, basis) {
+                (Rests::Skipped(old, version), basis) => {
+                    self.knowledge.skipped(&start.task, version);
+                    // What it has read it has read now.
+                    basis.map(|basis| (version, Arc::new(Grounds { basis, callees: old.callees.clone() })))
+                }
+                (rests, basis) => {
+                    if let Some(took) = took {
+                        self.knowledge.committed(&start.task, took, start.behind);
+                    }
+                    grounds_of(rests, basis)
+                }
+            });
+        }
+        let answers = self.step(|plan, outside| plan.committed_at(ready.ids.len(), standing, outside));
+        for ((task, answer), grounds) in answers.into_iter().zip(grounds) {
+            self.knowledge.answered(&task, answer, grounds, reads.next().unwrap_or_default());
+        }
+        self.knowledge.went(self.plan.trail());
+    }
+
+    /// The runs with these columns.
+    fn runs_of(&self, columns: &[ColumnId]) -> Vec<RunId> {
+        let of = |column: &ColumnId| self.runs.iter().find(|(_, run)| run.column == *column).map(|(run, _)| *run);
+        columns.iter().filter_map(of).collect()
+    }
+}
+
+impl<R: Runner, H: Host> Drop for Ahead<'_, R, H> {
+    fn drop(&mut self) {
+        self.knowledge.ended();
+    }
+}
+
+/// The function that a task calls, and how.
+fn find<'t>(workflow: &Workflow, task: &'t StartTask) -> Result<(Arc<Function>, Asked<'t>), Failure> {
+    let asked = Asked::of(task).unwrap_or_else(|| Err(failed("States.Runtime", "the task calls no function")))?;
+    Ok((asked.find(workflow)?, asked))
+}
