@@ -153,15 +153,10 @@ fn explained(
 ) -> Result<Answer, Refusal> {
     let Some(found) = deployer.workflow(tenant, workflow) else { return Err(Refused::NoWorkflow.into()) };
     let refused = |status, why: String| Err(Refusal(status, why));
-    if found.is_durable() {
-        let why = format!(
-            "executions of `{workflow}` are durable and do not go ahead of themselves; `sledge workflow history` shows what happened in one"
-        );
-        return refused(StatusCode::CONFLICT, why);
-    }
     if !found.speculates() {
+        let history = if found.is_durable() { "; `sledge workflow history` shows what happened in one" } else { "" };
         let why = format!(
-            "executions of `{workflow}` start one function after the other: set `speculation` for it to have them go ahead of themselves"
+            "executions of `{workflow}` start one function after the other: set `speculation` for it to have them go ahead of themselves{history}"
         );
         return refused(StatusCode::CONFLICT, why);
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::FunctionConfig;
 use super::check::Problems;
 use super::isolation::{Isolation, OutsideEffects};
-use super::workflow::{WorkflowConfig, WorkflowKind};
+use super::workflow::WorkflowConfig;
 
 /// What executions speculate on. Each has what those before it have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -71,13 +71,7 @@ pub(super) const fn is_depth_max_default(depth_max: &u32) -> bool {
 
 /// Checks these settings of a workflow; `at` is its key.
 pub(super) fn check(at: &str, workflow: &WorkflowConfig, problems: &mut Problems<'_>) {
-    let WorkflowConfig { kind, speculation, speculation_depth_max, speculation_excluded, .. } = workflow;
-    if *kind == WorkflowKind::Standard && *speculation != SpeculationLevel::Off {
-        problems.push(
-            format!("{at}.speculation"),
-            "steps of standard executions are written down one after the other, and none starts ahead: make the workflow `type = \"express\"`, or leave `speculation` out",
-        );
-    }
+    let WorkflowConfig { speculation_depth_max, speculation_excluded, .. } = workflow;
     problems.range(format!("{at}.speculation_depth_max"), u64::from(*speculation_depth_max), 1, DEPTH_MAX_MAX);
     let mut seen = HashSet::new();
     for (index, state) in speculation_excluded.iter().enumerate().filter(|(_, state)| !seen.insert(state.as_str())) {
@@ -155,12 +149,7 @@ mod tests {
         };
         let good = json!({ "speculation": "outputs", "speculation_depth_max": 16, "speculation_excluded": ["A", "B"] });
         assert_eq!(problems(good), [""; 0]);
-        assert_eq!(problems(json!({ "type": "standard", "speculation": "off" })), [""; 0]);
-        let standard = problems(json!({ "type": "standard", "speculation": "paths" }));
-        assert!(
-            standard.len() == 1 && standard[0].starts_with("workflows[0].speculation: steps of standard executions"),
-            "{standard:?}"
-        );
+        assert_eq!(problems(json!({ "type": "standard", "speculation": "skips" })), [""; 0]);
         for depth_max in [0, 17] {
             let expected = format!("workflows[0].speculation_depth_max: {depth_max} is out of range; give 1 to 16");
             assert_eq!(problems(json!({ "speculation_depth_max": depth_max })), [expected]);

@@ -58,7 +58,7 @@ pub struct WorkflowConfig {
     /// How many standard executions run at the same time and begin in a time. Those beyond are queued. Default: no limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<WorkflowLimits>,
-    /// What executions speculate on: functions with `isolation = "serializable"` start before those before them have ended, and nothing of them is seen until it is right. For `express` ones.
+    /// What executions speculate on: functions with `isolation = "serializable"` start before those before them have ended, and nothing of them is seen until it is right.
     #[serde(default, skip_serializing_if = "SpeculationLevel::is_off")]
     pub speculation: SpeculationLevel,
     /// How many functions of an execution run ahead of what is committed, at most. The busier the workers are, the fewer.
