@@ -78,7 +78,7 @@ impl Server<'_> {
         if !has_time || running.peek().is_none() {
             return false;
         }
-        let remaining = |run: usize| self.expected_ms(&of.trace.runs[run]) - (self.machine.now - of.began[run]);
+        let remaining = |run: usize| self.expected_ms(execution, &of.trace.runs[run]) - (self.machine.now - of.began[run]);
         if !running.all(|run| remaining(run) < commit_ms) {
             return false;
         }
@@ -92,9 +92,9 @@ impl Server<'_> {
     }
 
     /// How long a run takes that has a core whenever it needs one.
-    fn expected_ms(&self, run: &Run) -> f64 {
+    fn expected_ms(&self, execution: usize, run: &Run) -> f64 {
         let prices = self.prices;
-        prices.event_ms + prices.of_run(run) + run.reads.len() as f64 * (prices.wait_ms + prices.event_ms)
+        prices.event_ms + prices.of_run(run) + self.reads(execution, run).count() as f64 * (prices.wait_ms + prices.event_ms)
     }
 
     /// Begins what is asked for, and what may be ahead of that.

@@ -8,7 +8,7 @@ use super::execution::{Execution, Op, Phase, Role, Task};
 use super::machine::{Happens, Machine, Token};
 use super::prices::Prices;
 use super::setup::{Arrivals, Drops, Outcome, Setup};
-use super::trace::{Run, Trace};
+use super::trace::{Read, Run, Trace};
 use crate::random::Random;
 
 /// A wait is this part of the usual one at least.
@@ -108,13 +108,9 @@ impl<'a> Server<'a> {
             }
         };
         let has_time = self.setup.ahead >= Ahead::Skips || self.depth(DEPTH_MAX) > 0;
-        let goes_ahead = has_time && self.setup.ahead != Ahead::Off && (self.is_calls() || self.random.unit() < self.setup.share);
+        let goes_ahead = has_time && self.setup.ahead != Ahead::Off && (trace.is_tree() || self.random.unit() < self.setup.share);
         self.executions.push(Execution::new(trace, self.machine.now, goes_ahead));
         self.advance(number);
-    }
-
-    fn is_calls(&self) -> bool {
-        self.setup.ahead == Ahead::Calls
     }
 
     /// How many runs may be ahead now, of so many at most.
@@ -141,8 +137,7 @@ impl<'a> Server<'a> {
 
     /// Goes on with an execution, as far as that is possible now.
     pub(super) fn advance(&mut self, execution: usize) {
-        let runs = &self.executions[execution].trace.runs;
-        if runs.iter().any(|run| run.depth > 0) { self.advance_tree(execution) } else { self.advance_chain(execution) }
+        if self.executions[execution].trace.is_tree() { self.advance_tree(execution) } else { self.advance_chain(execution) }
     }
 
     /// Whether there is a place for a run that is not asked for.
@@ -175,7 +170,7 @@ impl<'a> Server<'a> {
     pub(super) fn ops(&mut self, execution: usize, run: &Run, calls: &[usize]) -> Vec<Op> {
         let events = if std::mem::replace(&mut self.executions[execution].has_begun, true) { 1.0 } else { 2.0 };
         let mut ops = vec![Op::Event(events)];
-        ops.extend(run.reads.iter().map(|read| Op::Read(read.from)));
+        ops.extend(self.reads(execution, run).map(|read| Op::Read(read.from)));
         let takes = Op::Compute(self.prices.of_run(run));
         if self.prices.computes == Computes::BeforeCalls {
             ops.push(takes);
@@ -186,6 +181,19 @@ impl<'a> Server<'a> {
             ops.push(takes);
         }
         ops
+    }
+
+    /// Whether what the runs of a workflow read of the store is known before they ask.
+    fn fetches(&self, execution: usize) -> bool {
+        let Execution { trace, goes_ahead, .. } = self.executions[execution];
+        let has_level = (Ahead::Outputs..=Ahead::Skips).contains(&self.setup.ahead);
+        has_level && self.prices.is_remote && goes_ahead && trace.known && !trace.is_tree()
+    }
+
+    /// The reads for which a run waits: what is expected of the store is fetched in one.
+    pub(super) fn reads<'r>(&self, execution: usize, run: &'r Run) -> impl Iterator<Item = &'r Read> + use<'r> {
+        let (is_fetched, mut has_fetched) = (self.fetches(execution), false);
+        run.reads.iter().filter(move |read| read.from.is_some() || !std::mem::replace(&mut has_fetched, is_fetched))
     }
 
     /// What stands for a run whose answer is known.
@@ -256,7 +264,7 @@ impl<'a> Server<'a> {
 
     fn read(&self, execution: usize, from: usize) -> Found {
         let of = &self.executions[execution];
-        if of.committed > from && of.trace.runs.iter().all(|run| run.depth == 0) {
+        if of.committed > from && !of.trace.is_tree() {
             return Found::Store;
         }
         match (of.wrote[from], self.setup.ahead) {

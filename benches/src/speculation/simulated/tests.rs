@@ -77,8 +77,10 @@ fn without_speculation_waits_add_up() {
 
 #[test]
 fn with_perfect_prediction_the_longest_counts_and_one_commit() {
-    for level in [Ahead::Paths, Ahead::Outputs, Ahead::Stalls] {
-        assert_eq!(takes(&chain(&[1, 3, 2]), &prices(0.0), &ahead(level)), 4.0 * WAIT, "{level:?}");
+    assert_eq!(takes(&chain(&[1, 3, 2]), &prices(0.0), &ahead(Ahead::Paths)), 4.0 * WAIT);
+    for level in [Ahead::Outputs, Ahead::Stalls] {
+        // All that is read is fetched in one.
+        assert_eq!(takes(&chain(&[1, 3, 2]), &prices(0.0), &ahead(level)), 2.0 * WAIT, "{level:?}");
     }
     // Answers that are known and right leave only the commit, which compares versions.
     assert_eq!(takes(&chain(&[1, 3, 2]), &prices(0.0), &ahead(Ahead::Skips)), WAIT);
@@ -89,7 +91,7 @@ fn so_many_run_ahead_and_no_more() {
     let all = chain(&[3; 14]);
     let outcome = one(&all, &prices(0.0), &ahead(Ahead::Outputs));
     // Seven at once, and the second seven while the commit of the first is under way.
-    assert_eq!((outcome.latencies_ms[0], outcome.adopted), (3.0 * WAIT + 3.0 * WAIT + WAIT, 13));
+    assert_eq!((outcome.latencies_ms[0], outcome.adopted), (WAIT + WAIT + WAIT, 13));
 }
 
 #[test]
@@ -106,12 +108,29 @@ fn what_is_not_known_begins_when_what_it_needs_has_ended() {
 
 #[test]
 fn reads_wait_for_writes_or_run_again() {
-    let trace = known(vec![run("a", 0, &[None, None], true), run("b", 0, &[Some(0)], false)]);
+    // Nothing is fetched where it is not known what is read.
+    let trace = Trace { known: false, ..known(vec![run("a", 0, &[None, None], true), run("b", 0, &[Some(0)], false)]) };
     let stalls = one(&trace, &prices(0.0), &ahead(Ahead::Stalls));
     assert_eq!((stalls.latencies_ms[0], stalls.squashed), (3.0 * WAIT, 0));
     let outputs = one(&trace, &prices(0.0), &ahead(Ahead::Outputs));
     // It has read after one wait, and again when that is written after two. It is not known that it takes no wait then: the writer is committed before it.
     assert_eq!((outputs.latencies_ms[0], outputs.squashed), (4.0 * WAIT, 1));
+}
+
+#[test]
+fn a_call_whose_reply_is_known_takes_no_wait_with_all_that_it_calls() {
+    let mut trace = known(vec![run("a", 0, &[None], false), run("b", 1, &[None; 3], false), run("c", 2, &[None; 2], true)]);
+    let calls = one(&trace, &prices(0.0), &ahead(Ahead::Calls));
+    assert_eq!(
+        (calls.latencies_ms[0], calls.skipped),
+        (4.0 * WAIT, 0),
+        "all begin together; b reads for longest, and there is one commit"
+    );
+    let skips = one(&trace, &prices(0.0), &ahead(Ahead::Skips));
+    assert_eq!((skips.latencies_ms[0], skips.skipped, skips.adopted), (2.0 * WAIT, 1, 0), "the read of a, and the commit");
+    trace.runs[2].unchanged = false;
+    let changed = one(&trace, &prices(0.0), &ahead(Ahead::Skips));
+    assert_eq!((changed.latencies_ms[0], changed.skipped), (4.0 * WAIT, 0));
 }
 
 #[test]
@@ -156,14 +175,14 @@ fn a_queue_is_as_long_as_its_formula_says() {
 fn wrong() -> Trace {
     let mut trace = known(vec![run("a", 0, &[None], false), run("b", 0, &[], true)]);
     let long = run("c", 0, &[None, None, None], false);
-    trace.runs[1].by_answers = Way::Wrong(vec![long.clone(), long]);
+    trace.runs[1].by_paths = Way::Wrong(vec![long.clone(), long]);
     trace
 }
 
 #[test]
 fn wrong_runs_cost_what_they_used_and_what_it_costs_to_end_them() {
     let priced = Prices { event_ms: 1.0, ..prices(1.0) };
-    let with = |drops| one(&wrong(), &priced, &Setup { drops, ..ahead(Ahead::Outputs) });
+    let with = |drops| one(&wrong(), &priced, &Setup { drops, ..ahead(Ahead::Paths) });
     let at_once = with(Drops::AtOnce);
     assert_eq!((at_once.dropped, at_once.adopted), (2, 1));
     // Each has begun, and has taken in one answer: while the first computes.
@@ -176,7 +195,7 @@ fn wrong_runs_cost_what_they_used_and_what_it_costs_to_end_them() {
     assert!(with(Drops::Process).latencies_ms[0] > at_once.latencies_ms[0]);
     // Without the wrong guess it would be faster.
     let right = known(vec![run("a", 0, &[None], false), run("b", 0, &[], true)]);
-    assert!(takes(&right, &priced, &ahead(Ahead::Outputs)) < at_once.latencies_ms[0]);
+    assert!(takes(&right, &priced, &ahead(Ahead::Paths)) < at_once.latencies_ms[0]);
 }
 
 #[test]
@@ -192,7 +211,7 @@ fn what_computes_when_it_turns_out_to_be_wrong_has_cost_what_it_computed() {
 #[test]
 fn places_of_killed_containers_are_missing() {
     let traces = [wrong(), wrong(), wrong(), wrong(), chain(&[1, 1, 1, 1])];
-    let play = |drops| play(&traces, &prices(0.0), &Setup { drops, ..ahead(Ahead::Outputs) }, Arrivals::OneClient, 5, 1);
+    let play = |drops| play(&traces, &prices(0.0), &Setup { drops, ..ahead(Ahead::Paths) }, Arrivals::OneClient, 5, 1);
     let last = [Drops::Process, Drops::Container].map(|drops| play(drops).latencies_ms[4]);
     // All four at once; or, where seven of eight places are missing, one after the other.
     assert_eq!(last, [2.0 * WAIT, 5.0 * WAIT]);

@@ -63,6 +63,19 @@ pub struct Trace {
     pub known: bool,
 }
 
+impl Trace {
+    /// Whether its functions call each other.
+    pub fn is_tree(&self) -> bool {
+        self.runs.iter().any(|run| run.depth > 0)
+    }
+
+    /// Where a run and all that it calls end.
+    pub fn end_of(&self, run: usize) -> usize {
+        let depth = self.runs[run].depth;
+        run + 1 + self.runs[run + 1..].iter().take_while(|below| below.depth > depth).count()
+    }
+}
+
 /// What a definition says of its tasks, by their functions.
 #[derive(Debug, Default)]
 struct Tasks {

@@ -1,6 +1,7 @@
 //! Functions that call each other: which calls are begun with their caller. The rules of `runtime/src/invoke/ahead/` and `runtime/src/speculate/sequence.rs`, in short.
 
-use super::execution::{Op, Phase, Role};
+use super::Ahead;
+use super::execution::{Execution, Op, Phase, Role};
 use super::server::Server;
 use super::trace::Trace;
 
@@ -39,11 +40,28 @@ impl Server<'_> {
 
     fn begin_call(&mut self, execution: usize, run: usize, is_ahead: bool) {
         let trace = self.executions[execution].trace;
+        if !is_ahead && self.is_known(execution, run) {
+            self.outcome.skipped += 1;
+            // What those behind it read of that they read of the same transaction.
+            self.executions[execution].wrote[run..trace.end_of(run)].fill(true);
+            let ops = self.ops_of_skip(execution);
+            let token = self.begin(execution, Role::Run(run), ops);
+            self.executions[execution].phases[run] = Phase::Running(token);
+            return;
+        }
         let ops = self.ops(execution, &trace.runs[run], &callees(trace, run));
         self.executions[execution].was_ahead[run] = is_ahead;
         let token = self.begin(execution, Role::Run(run), ops);
         self.executions[execution].phases[run] = Phase::Running(token);
         self.begin_expected(execution, run);
+    }
+
+    /// Whether a reply stands for a call, with all that is called for it.
+    fn is_known(&self, execution: usize, run: usize) -> bool {
+        let Execution { trace, goes_ahead, .. } = self.executions[execution];
+        let all = &trace.runs[run..trace.end_of(run)];
+        let has_level = self.setup.ahead == Ahead::Skips && goes_ahead && trace.known;
+        has_level && trace.runs[run].depth > 0 && all.iter().all(|run| run.unchanged)
     }
 
     /// Begins calls that a run is expected to make: those of an execution that ran before. The first call of a run that reads nothing before it comes too early for that.
@@ -62,7 +80,7 @@ impl Server<'_> {
             }
             let is_worth = ordinal > 0 || !of.trace.runs[caller].reads.is_empty();
             let is_new = of.phases[callee] == Phase::Asked && !of.was_reached[callee] && !of.was_refused[callee];
-            if !is_worth || !is_new {
+            if !is_worth || !is_new || self.is_known(execution, callee) {
                 continue;
             }
             if self.random.unit() < self.setup.share {
