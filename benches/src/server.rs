@@ -15,6 +15,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::{checkout, child};
 
+/// What stands in its log before the address of its metrics.
+const METRICS: &str = "metrics address=";
 /// What the server prints on its standard output when it is ready, before the address.
 const READY: &str = "listening on http://";
 
@@ -99,6 +101,17 @@ impl Server {
             }
         }
         Ok(server)
+    }
+
+    /// Where it serves its metrics, which it has written into its log: with `metrics_listen = "127.0.0.1:0"`. A port that was found free before it started may be taken by then.
+    ///
+    /// # Errors
+    ///
+    /// If it does not say that.
+    pub fn metrics(&self) -> Result<SocketAddr> {
+        let text = fs::read_to_string(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
+        let address = text.split_once(METRICS).and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+        address.with_context(|| format!("sledge serve did not log '{METRICS}ADDRESS'{}", self.log_end()))
     }
 
     /// Where it listens.

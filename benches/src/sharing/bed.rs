@@ -10,7 +10,6 @@ use anyhow::{Context, Result, ensure};
 use super::column::Column;
 use super::load::{self, Asked, Seen, Span};
 use super::suite::{Program, Served};
-use crate::child;
 use crate::server::Server;
 use crate::store::{Far, Redis};
 use crate::workload::{Cores, quoted};
@@ -71,9 +70,9 @@ impl Bed {
         let far = self.far.iter().find(|(known, _)| *known == delay);
         let store = if delay.is_zero() { self.redis.address() } else { far.context("a way of this delay")?.1.address() };
         let (column, _) = columns.first().context("a column")?;
-        let (workers, metrics) = (self.cores.workers(), child::free_address()?);
+        let workers = self.cores.workers();
         let mut config = format!(
-            "listen = \"127.0.0.1:0\"\nadmin = \"none\"\nmetrics_listen = \"{metrics}\"\nworkers = {workers}\nkv = \"redis://{store}\"\n\
+            "listen = \"127.0.0.1:0\"\nadmin = \"none\"\nmetrics_listen = \"127.0.0.1:0\"\nworkers = {workers}\nkv = \"redis://{store}\"\n\
              kv_bytes_max = {STORE_BYTES_MAX}\nkv_tenant_bytes_max = {STORE_BYTES_MAX}\n{}{more}",
             column.server()
         );
@@ -87,6 +86,7 @@ impl Bed {
             }
         }
         let server = self.cores.start(|| Server::start_config(&self.folder, &config))?;
+        let metrics = server.metrics()?;
         Ok(Running { server, workers, metrics })
     }
 

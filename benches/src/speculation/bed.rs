@@ -128,7 +128,7 @@ impl Bed {
     }
 
     fn start(&self, program: Program, level: &Level, place: Place) -> Result<Running> {
-        let (workers, metrics) = (self.cores.workers(), child::free_address()?);
+        let workers = self.cores.workers();
         let store = match place {
             Place::Embedded => "memory".to_owned(),
             Place::Redis(Duration::ZERO) => format!("redis://{}", self.redis.address()),
@@ -143,12 +143,13 @@ impl Bed {
         // `sledge workflow explain` can be asked while a measurement is under way.
         let admin = quoted(&folder.join("admin.sock"));
         let head = format!(
-            "listen = \"127.0.0.1:0\"\nadmin = {admin}\nmetrics_listen = \"{metrics}\"\nworkers = {workers}\nkv = \"{store}\"\n"
+            "listen = \"127.0.0.1:0\"\nadmin = {admin}\nmetrics_listen = \"127.0.0.1:0\"\nworkers = {workers}\nkv = \"{store}\"\n"
         );
         let artifact = if matches!(program, Program::Tickets(_)) { &self.railway } else { &self.workflows };
         let config = head + &config_of(program, level, artifact, &folder)?;
         let server = self.cores.start(|| Server::start_config(&folder, &config));
         let server = server.with_context(|| format!("{} with the level {}", program.name(), level.name))?;
+        let metrics = server.metrics()?;
         Ok(Running { server, metrics, workers })
     }
 
