@@ -23,17 +23,17 @@ use sledge_workflow::definition::{Definition, StateIndex};
 use sledge_workflow::machine::{Execution, Failure, Outcome, StartTask, TaskId};
 use tokio::sync::Notify;
 
-use super::driver::{Rests, grounds_of};
 use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Path, Plan, RunId, Standing};
+use super::runs::{Left, Opened, Rests, Runs, UnderWay, learn};
 use super::story::Recorded;
 use crate::invoke::function::Function;
-use crate::kv::{self, BucketKey, Commit, KvError};
+use crate::kv::{self, Commit, KvError};
 use crate::speculate::Speculation;
 use crate::speculate::paths::Trail;
-use crate::speculate::skips::{Grounds, Skip};
-use crate::txn::pipeline::{Basis, Cause, ColumnId, Dewey, Group, Pipeline, Squashed};
-use crate::txn::{PutOff, Transaction};
+use crate::speculate::skips::Skip;
+use crate::txn::PutOff;
+use crate::txn::pipeline::Group;
 use crate::workflow::express::now_ms;
 use crate::workflow::failure::{failed, of_function, of_store};
 use crate::workflow::function::{self, Asked, Begun, Call, Replied};
@@ -74,18 +74,12 @@ struct Start {
     pause: Duration,
 }
 
-/// A run that was begun, and is neither committed nor dropped.
-struct UnderWay<P> {
-    start: Start,
-    column: ColumnId,
-    transaction: Arc<Transaction>,
-    began: Instant,
+/// What is kept of a run beside what any driver keeps.
+struct More<P> {
+    path: Path,
     began_ms: i64,
-    /// For how long it ran, when it has ended.
-    took: Option<Duration>,
-    rests: Rests,
-    /// Gives it up.
-    handle: AbortHandle,
+    /// The next pause, where there was no room.
+    pause: Duration,
     /// Until it has ended.
     place: Option<P>,
 }
@@ -119,15 +113,6 @@ pub(in crate::workflow) struct Ready {
     pub(in crate::workflow) commit: Option<Commit>,
 }
 
-/// What the columns of a group leave, in their order.
-#[derive(Default)]
-pub(in crate::workflow) struct Left {
-    /// What each rests on, if that is known.
-    bases: Vec<Option<Basis>>,
-    /// The keys of the store that each has read.
-    reads: Vec<Vec<BucketKey>>,
-}
-
 /// What became of a group.
 pub(in crate::workflow) enum Came {
     /// It is committed, with what it has put off.
@@ -145,9 +130,8 @@ pub(in crate::workflow) struct Ahead<'a, R: Runner, H: Host> {
     host: &'a H,
     plan: Recorded<'a>,
     is_paused: bool,
-    pipeline: Arc<Pipeline>,
     squashed: Arc<Notify>,
-    runs: HashMap<RunId, UnderWay<H::Place>>,
+    runs: Runs<More<H::Place>>,
     /// Runs that wait for their turn, and what gives that up.
     turns: HashMap<RunId, (AbortHandle, Start)>,
     waiting: FuturesUnordered<Waiting<'a, H::Place>>,
@@ -160,11 +144,7 @@ pub(in crate::workflow) struct Ahead<'a, R: Runner, H: Host> {
     /// Tasks that are carried out for good.
     for_good: Vec<(RunId, TaskId)>,
     is_committing: bool,
-    held_since: Option<Instant>,
-    held_until: Option<Instant>,
     conflicts: u32,
-    /// Whether what runs are expected to read is fetched when they begin.
-    fetches: bool,
     knowledge: Knowledge<'a>,
     rng: fastrand::Rng,
 }
@@ -185,15 +165,8 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
         }
         let squashed = Arc::new(Notify::new());
         let knowledge = Knowledge::new(workflow, tables).which_calls(|function| host.calls(function));
-        let pipeline = Pipeline::new(Some(space), Arc::clone(&squashed));
-        pipeline.journal();
-        if knowledge.skips() {
-            pipeline.keep_bases();
-        }
-        if let Some(stalls) = knowledge.stalls() {
-            pipeline.stall_by(stalls);
-        }
-        let fetches = knowledge.fetches() && pipeline.fetches();
+        let runs = Runs::new(Some(space), Arc::clone(&squashed), &knowledge);
+        runs.pipeline.journal();
         let about = base.about().clone();
         Some(Ahead {
             workflow,
@@ -201,9 +174,8 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
             host,
             plan: Recorded::new(Plan::kept_elsewhere(definition, base.clone()), workflow, about, None).that_rests(),
             is_paused: base.is_paused(),
-            pipeline,
             squashed,
-            runs: HashMap::new(),
+            runs,
             turns: HashMap::new(),
             waiting: FuturesUnordered::new(),
             ended: Vec::new(),
@@ -211,10 +183,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
             replaced: Vec::new(),
             for_good: Vec::new(),
             is_committing: false,
-            held_since: None,
-            held_until: None,
             conflicts: 0,
-            fetches,
             knowledge,
             rng: fastrand::Rng::new(),
         })
@@ -282,7 +251,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
 
     /// Reads what runs that have begun are expected to read.
     fn fetch(&self) {
-        if let Some(fetch) = self.pipeline.fetch() {
+        if let Some(fetch) = self.runs.pipeline.fetch() {
             self.waiting.push(Box::pin(async move {
                 fetch.await;
                 Happened::Other
@@ -326,27 +295,18 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
             Ok(input) => input,
             Err(failure) => return self.ended.push((run, Err(failure))),
         };
-        let path = Dewey::new(&start.path.iter().map(|step| u64::from(*step)).collect::<Vec<_>>());
-        let Some((column, transaction)) = self.pipeline.open(path, isolation) else { return self.refused.push((run, true)) };
-        if let Some(state) = self.knowledge.state(&start.task.state) {
-            self.pipeline.is_of(column, state);
-        }
+        let opened = self.runs.open(&start.path, &start.task, (&function, isolation), &self.knowledge);
+        let Some(Opened { column, transaction, skip }) = opened else { return self.refused.push((run, true)) };
         let (began, began_ms) = (Instant::now(), now_ms());
-        if let Some(Skip { answer, grounds }) = self.knowledge.skip(&start.task, &function)
-            && self.pipeline.recall(column, &grounds.basis)
-        {
+        if let Some(Skip { answer, grounds }) = skip {
             self.plan.story().skipped(run);
             self.ended.push((run, Ok((*answer).clone())));
             let (rests, took, handle) =
                 (Rests::Skipped(grounds, function.version), Some(Duration::ZERO), AbortHandle::new_pair().0);
-            let under_way = UnderWay { start, column, transaction, began, began_ms, took, rests, handle, place: None };
-            self.runs.insert(run, under_way);
+            let Start { path, task, behind, pause } = start;
+            let more = More { path, began_ms, pause, place: None };
+            self.runs.of.insert(run, UnderWay { column, transaction, task, began, took, behind, rests, handle, more });
             return;
-        }
-        if self.fetches
-            && let Some(keys) = self.knowledge.reads(&start.task, &function)
-        {
-            self.pipeline.expect(&keys);
         }
         let tells = self.knowledge.skips().then(Arc::default);
         let (deadline, joins) = (self.host.deadline(&start.task), Some(Arc::clone(&transaction)));
@@ -354,7 +314,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
         let begun = match Begun::begin(self.runner, call) {
             Ok(begun) => begun,
             Err(failure) => {
-                self.pipeline.give_up(column);
+                self.runs.pipeline.give_up(column);
                 if function::has_no_room(&failure) {
                     return self.no_room(run, start);
                 }
@@ -365,26 +325,22 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
         let (handle, registration) = AbortHandle::new_pair();
         let end = Abortable::new(begun.replied(), registration);
         self.waiting.push(Box::pin(async move { end.await.map_or(Happened::Other, |replied| Happened::Replied(run, replied)) }));
-        let (rests, place) = (tells.map_or(Rests::Unknown, Rests::Told), Some(place));
-        self.runs.insert(run, UnderWay { start, column, transaction, began, began_ms, took: None, rests, handle, place });
+        let rests = tells.map_or(Rests::Unknown, Rests::Told);
+        let Start { path, task, behind, pause } = start;
+        let more = More { path, began_ms, pause, place: Some(place) };
+        self.runs.of.insert(run, UnderWay { column, transaction, task, began, took: None, behind, rests, handle, more });
     }
 
     fn drop_run(&mut self, run: RunId) {
         if let Some((handle, _)) = self.turns.remove(&run) {
             handle.abort();
         }
-        if let Some(UnderWay { start, column, handle, began, took, rests, .. }) = self.runs.remove(&run) {
-            handle.abort();
-            self.pipeline.give_up(column);
-            if let Some(behind) = start.behind.filter(|_| !matches!(rests, Rests::Skipped(..))) {
-                self.knowledge.dropped(behind, took.unwrap_or_else(|| began.elapsed()));
-            }
-        }
+        self.runs.drop_run(run, &self.knowledge);
     }
 
     /// What happens next; for ever where nothing can.
     pub(in crate::workflow) async fn next(&mut self) -> Happened<H::Place> {
-        let (waiting, held_until) = (&mut self.waiting, self.held_until);
+        let (waiting, held_until) = (&mut self.waiting, self.runs.held_until);
         tokio::select! {
             biased;
             Some(happened) = waiting.next(), if !waiting.is_empty() => happened,
@@ -412,24 +368,26 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
 
     /// A run has ended.
     fn replied(&mut self, run: RunId, replied: Replied) {
-        let Some(under_way) = self.runs.get_mut(&run) else { return };
-        (under_way.took, under_way.place) = (Some(under_way.began.elapsed()), None);
+        let Some(under_way) = self.runs.of.get_mut(&run) else { return };
+        (under_way.took, under_way.more.place) = (Some(under_way.began.elapsed()), None);
         if replied.is_err() {
             // One that was killed has not said so itself.
             let _ = under_way.transaction.settle(false, None);
         }
         let has_no_room = replied.as_ref().is_err_and(function::has_no_room);
-        let answer = match Asked::of(&under_way.start.task) {
+        let answer = match Asked::of(&under_way.task) {
             Some(Ok(asked)) => asked.output(replied),
             Some(Err(failure)) => Err(failure),
             None => return,
         };
         if has_no_room || (answer.is_err() && !self.host.may_begin()) {
             // It has perhaps failed since the server stops: it runs again when there is a server.
-            let Some(UnderWay { column, start, .. }) = self.runs.remove(&run) else { return };
-            self.pipeline.give_up(column);
+            let Some(UnderWay { column, task, behind, more: More { path, pause, .. }, .. }) = self.runs.of.remove(&run) else {
+                return;
+            };
+            self.runs.pipeline.give_up(column);
             if has_no_room {
-                self.no_room(run, start);
+                self.no_room(run, Start { path, task, behind, pause });
             }
             return;
         }
@@ -458,30 +416,8 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
 
     /// Has the runs of squashed columns begun again. Whether there were any.
     fn take_squashed(&mut self) -> bool {
-        let squashed = self.pipeline.take_squashed();
-        let runs = self.runs_of(&squashed.iter().map(|squashed| squashed.column).collect::<Vec<_>>());
-        let is_conflict = squashed.iter().any(|squashed| matches!(squashed.cause, Cause::Changed(_)));
-        for Squashed { column, cause } in squashed {
-            let find = |column: ColumnId| self.runs.iter().find(|(_, run)| run.column == column);
-            let by = cause.by().and_then(find).map(|(_, run)| &run.start.task.state);
-            if let Some((run, _)) = find(column) {
-                self.plan.story().squashed(*run, cause, by);
-            }
-        }
-        if is_conflict {
-            let ran = runs.iter().filter_map(|run| self.runs.get(run)).map(|run| run.began.elapsed()).max();
-            self.knowledge.conflicted(ran.unwrap_or_default());
-        }
+        let runs = self.runs.take_squashed(self.plan.story(), &mut self.knowledge);
         for run in &runs {
-            if let Some(run) = self.runs.get_mut(run) {
-                // That it was begun ahead was not wrong.
-                run.start.behind = None;
-                if let Rests::Skipped(_, version) = run.rests {
-                    self.knowledge.skipped_wrongly(&run.start.task, version);
-                } else {
-                    self.knowledge.runs_again();
-                }
-            }
             self.step(|plan, outside| plan.squashed(*run, outside));
         }
         !runs.is_empty()
@@ -491,23 +427,23 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
     pub(in crate::workflow) fn ready(&mut self) -> Option<Ready> {
         loop {
             self.take_in();
-            if self.is_stuck() || self.holds_back() {
+            if self.is_stuck() || self.runs.holds_back(&self.knowledge) {
                 return None;
             }
             let ids = self.step(|plan, outside| plan.group(outside));
-            let without = ids.iter().take_while(|run| !self.runs.contains_key(run)).count();
+            let without = ids.iter().take_while(|run| !self.runs.of.contains_key(run)).count();
             if without > 0 {
                 return self.made_ready(ids[..without].to_vec(), None);
             }
-            let columns: Vec<ColumnId> = ids.iter().map_while(|run| self.runs.get(run)).map(|run| run.column).collect();
+            let columns = self.runs.columns(&ids);
             if columns.is_empty() {
                 return None;
             }
-            let group = self.pipeline.settle(&columns);
+            let group = self.runs.pipeline.settle(&columns);
             self.plan.story().decided(&group);
             match group {
                 Group::Commit { columns, commit } => {
-                    let ids = self.runs_of(&columns);
+                    let ids = self.runs.named(&columns);
                     return self.made_ready(ids, Some(commit));
                 }
                 Group::Again | Group::Stale { .. } => self.not_committed(),
@@ -520,30 +456,15 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
     }
 
     fn made_ready(&mut self, ids: Vec<RunId>, commit: Option<Commit>) -> Option<Ready> {
-        (self.held_since, self.is_committing) = (None, true);
+        self.runs.is_committing();
+        self.is_committing = true;
         let ended = |run: &RunId| {
             let (path, task, answer) = self.plan.come_to(*run)?;
-            let began_ms = self.runs.get(run).map_or_else(now_ms, |run| run.began_ms);
+            let began_ms = self.runs.of.get(run).map_or_else(now_ms, |run| run.more.began_ms);
             Some(Ended { path: path.clone(), task: task.clone(), answer: answer.clone(), began_ms })
         };
         let runs = ids.iter().map_while(ended).collect();
         Some(Ready { runs, ids, commit })
-    }
-
-    /// Whether runs are about to end that would be committed together with what has ended: see the driver of express executions.
-    fn holds_back(&mut self) -> bool {
-        self.held_until = None;
-        let mut running = self.runs.values().filter(|run| run.took.is_none()).peekable();
-        if running.peek().is_none() || self.runs.values().all(|run| run.took.is_none()) {
-            self.held_since = None;
-            return false;
-        }
-        let patience = self.knowledge.patience(running.map(|run| (&run.start.task, run.began.elapsed())));
-        let Some(patience) = patience else { return false };
-        let now = Instant::now();
-        let until = *self.held_since.get_or_insert(now) + patience;
-        self.held_until = Some(until).filter(|until| now < *until);
-        self.held_until.is_some()
     }
 
     /// A group that was [ready](Ahead::ready) is not written.
@@ -561,7 +482,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
             };
         }
         self.knowledge.commit_took(time);
-        let group = self.pipeline.came(outcome);
+        let group = self.runs.pipeline.came(outcome);
         self.plan.story().decided(&group);
         match group {
             Group::Committed { calls, bases, reads, .. } => {
@@ -570,8 +491,8 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
             }
             Group::Failed { columns, error } => {
                 self.not_committed();
-                for run in self.runs_of(&columns) {
-                    self.runs.remove(&run);
+                for run in self.runs.named(&columns) {
+                    self.runs.of.remove(&run);
                     self.ended.push((run, Err(of_store(&error))));
                 }
             }
@@ -588,44 +509,12 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
     pub(in crate::workflow) fn committed(&mut self, ready: &Ready, left: Left, standing: Standing) {
         self.is_committing = false;
         self.is_paused = standing.base.is_paused();
-        let (mut bases, mut reads) = (left.bases.into_iter(), left.reads.into_iter());
-        let mut grounds = Vec::with_capacity(ready.ids.len());
         self.plan.tick();
         self.plan.story().committed(&ready.ids);
-        for run in &ready.ids {
-            let basis = bases.next().flatten();
-            let Some(UnderWay { transaction, start, took, rests, .. }) = self.runs.remove(run) else {
-                grounds.push(None);
-                continue;
-            };
-            if let Some(held) = transaction.held() {
-                held.release();
-            }
-            grounds.push(match (rests, basis) {
-                (Rests::Skipped(old, version), basis) => {
-                    self.knowledge.skipped(&start.task, version);
-                    // What it has read it has read now.
-                    basis.map(|basis| (version, Arc::new(Grounds { basis, callees: old.callees.clone() })))
-                }
-                (rests, basis) => {
-                    if let Some(took) = took {
-                        self.knowledge.committed(&start.task, took, start.behind);
-                    }
-                    grounds_of(rests, basis)
-                }
-            });
-        }
+        let learned = self.runs.committed(&ready.ids, left, &mut self.knowledge);
         let answers = self.step(|plan, outside| plan.committed_at(ready.ids.len(), standing, outside));
-        for ((task, answer), grounds) in answers.into_iter().zip(grounds) {
-            self.knowledge.answered(&task, answer, grounds, reads.next().unwrap_or_default());
-        }
+        learn(answers, learned, &self.knowledge);
         self.knowledge.went(self.plan.trail());
-    }
-
-    /// The runs with these columns.
-    fn runs_of(&self, columns: &[ColumnId]) -> Vec<RunId> {
-        let of = |column: &ColumnId| self.runs.iter().find(|(_, run)| run.column == *column).map(|(run, _)| *run);
-        columns.iter().filter_map(of).collect()
     }
 }
 

@@ -10,21 +10,22 @@ use std::time::{Duration, Instant};
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
-use sledge_workflow::definition::{Definition, StateIndex};
+use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::{About, Action, Event, Failure, Limits, Outcome, StartTask, TaskId};
 use tokio::sync::Notify;
 
 use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Plan, RunId};
+use super::runs::{Left, Opened, Rests, Runs, UnderWay, learn};
 use super::story::Recorded;
-use crate::kv::{self, BucketKey, KvError};
+use crate::kv::{self, KvError};
 use crate::memo::callees::Callees;
 use crate::outcome;
 use crate::speculate::Speculation;
-use crate::speculate::skips::{Grounds, Skip};
+use crate::speculate::skips::Skip;
 use crate::telemetry::Trace;
 use crate::txn::Transaction;
-use crate::txn::pipeline::{Basis, Cause, ColumnId, Dewey, Group, Pipeline, Squashed};
+use crate::txn::pipeline::{ColumnId, Group};
 use crate::workflow::express::{AT_ONCE_MAX, Running, now_ms};
 use crate::workflow::failure::{failed, of_function};
 use crate::workflow::function::{self, Asked, Begun, Call, Replied};
@@ -43,31 +44,6 @@ enum Filled {
     Skipped(Skip, u64),
 }
 
-/// How it is known what a run rests on.
-pub(super) enum Rests {
-    /// It is not asked for.
-    Unknown,
-    /// Its function tells, and it does not run again.
-    Told(Arc<Callees>),
-    /// It stands for an earlier run, of a version with that number.
-    Skipped(Arc<Grounds>, u64),
-}
-
-/// A run that was begun, and is neither committed nor dropped.
-struct UnderWay {
-    column: ColumnId,
-    transaction: Arc<Transaction>,
-    task: StartTask,
-    began: Instant,
-    /// For how long it ran, when it has ended.
-    took: Option<Duration>,
-    /// The state before it, if the run of that had not ended: the guess that began it.
-    behind: Option<StateIndex>,
-    rests: Rests,
-    /// Gives it up.
-    handle: AbortHandle,
-}
-
 /// An execution, with what it has begun.
 struct Driver<'a, R> {
     workflow: &'a Workflow,
@@ -76,12 +52,9 @@ struct Driver<'a, R> {
     real: Running<'a, R>,
     /// Tasks of that, with their runs in the plan.
     for_good: HashMap<TaskId, RunId>,
-    pipeline: Arc<Pipeline>,
-    runs: HashMap<RunId, UnderWay>,
+    runs: Runs<()>,
     ends: FuturesUnordered<End<'a>>,
-    /// Whether what runs are expected to read is fetched when they begin.
-    fetches: bool,
-    /// Such reads, on their way.
+    /// What runs are expected to read, on its way.
     fetched: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Runs that have ended before they were begun.
     ended: Vec<(RunId, Answer)>,
@@ -96,10 +69,6 @@ struct Driver<'a, R> {
     refused: Vec<(RunId, Option<Failure>)>,
     /// The commit that is under way, and since when.
     commit: Option<(Commit, Instant)>,
-    /// Since when there is something to commit that waits for more.
-    held_since: Option<Instant>,
-    /// When that is committed without more.
-    held_until: Option<Instant>,
     knowledge: Knowledge<'a>,
     rng: fastrand::Rng,
     outcome: Option<Outcome>,
@@ -133,10 +102,8 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
         runner,
         real,
         for_good: HashMap::new(),
-        pipeline: Pipeline::new(workflow.reach.kv.clone(), Arc::clone(&squashed)),
-        runs: HashMap::new(),
+        runs: Runs::new(workflow.reach.kv.clone(), Arc::clone(&squashed), &knowledge),
         ends: FuturesUnordered::new(),
-        fetches: false,
         fetched: FuturesUnordered::new(),
         ended: Vec::new(),
         replied_at_once: Vec::new(),
@@ -145,19 +112,10 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
         has_replied: false,
         refused: Vec::new(),
         commit: None,
-        held_since: None,
-        held_until: None,
         knowledge,
         rng: fastrand::Rng::new(),
         outcome: None,
     };
-    if driver.knowledge.skips() {
-        driver.pipeline.keep_bases();
-    }
-    driver.fetches = driver.knowledge.fetches() && driver.pipeline.fetches();
-    if let Some(stalls) = driver.knowledge.stalls() {
-        driver.pipeline.stall_by(stalls);
-    }
     driver.step(&mut plan, |plan, outside| plan.start(input, outside)).await;
     let outcome = loop {
         driver.go_on(&mut plan).await;
@@ -176,7 +134,7 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
                 if let Some((_, began)) = driver.commit.take() {
                     driver.knowledge.commit_took(began.elapsed());
                 }
-                let group = driver.pipeline.came(outcome);
+                let group = driver.runs.pipeline.came(outcome);
                 driver.decided(&mut plan, group).await;
             }
         }
@@ -213,7 +171,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                 Do::Base(action) => self.carry_out(action).await,
             }
         }
-        if let Some(fetch) = self.pipeline.fetch() {
+        if let Some(fetch) = self.runs.pipeline.fetch() {
             self.fetched.push(Box::pin(fetch));
         }
         result
@@ -292,8 +250,9 @@ impl<'a, R: Runner> Driver<'a, R> {
                     }
                 };
                 let is_skipped = took.is_some();
-                let under_way = UnderWay { column, transaction, task, began: Instant::now(), took, behind, rests, handle };
-                self.runs.insert(run, under_way);
+                let under_way =
+                    UnderWay { column, transaction, task, began: Instant::now(), took, behind, rests, handle, more: () };
+                self.runs.of.insert(run, under_way);
                 return is_skipped;
             }
             Err(Unbegun::Later) => self.refused.push((run, None)),
@@ -311,30 +270,18 @@ impl<'a, R: Runner> Driver<'a, R> {
             // It had one when it was asked whether it takes part: it was deployed anew.
             return Err(failed("States.Runtime", "the function was replaced by one without transactions").into());
         };
-        let (column, transaction) = self
-            .pipeline
-            .open(Dewey::new(&path.iter().map(|step| u64::from(*step)).collect::<Vec<_>>()), isolation)
-            .ok_or(Unbegun::Later)?;
-        if let Some(state) = self.knowledge.state(&task.state) {
-            self.pipeline.is_of(column, state);
-        }
-        if let Some(skip) = self.knowledge.skip(task, &function)
-            && self.pipeline.recall(column, &skip.grounds.basis)
-        {
+        let opened = self.runs.open(path, task, (&function, isolation), &self.knowledge);
+        let Opened { column, transaction, skip } = opened.ok_or(Unbegun::Later)?;
+        if let Some(skip) = skip {
             return Ok((column, transaction, Filled::Skipped(skip, function.version)));
-        }
-        if self.fetches
-            && let Some(keys) = self.knowledge.reads(task, &function)
-        {
-            self.pipeline.expect(&keys);
         }
         let tells = self.knowledge.skips().then(Arc::<Callees>::default);
         let (deadline, joins) = (self.real.deadline_of(task), Some(Arc::clone(&transaction)));
         // Where nothing goes on behind it, it runs in the turn of the one before it, as without speculation: nothing is gained by a turn of its own.
-        let follows = self.has_replied && self.runs.is_empty() && self.knowledge.goes_behind(task).is_none();
+        let follows = self.has_replied && self.runs.of.is_empty() && self.knowledge.goes_behind(task).is_none();
         let call = Call { function: &function, input, deadline, joins, follows, tells: tells.clone() };
         let mut begun = Begun::begin(self.runner, call).map_err(|failure| {
-            self.pipeline.give_up(column);
+            self.runs.pipeline.give_up(column);
             let has_no_room = function::has_no_room(&failure);
             let failure = of_function(asked.name, &failure);
             if has_no_room { Unbegun::NoRoom(failure) } else { Unbegun::Failed(failure) }
@@ -350,13 +297,7 @@ impl<'a, R: Runner> Driver<'a, R> {
     }
 
     fn drop_run(&mut self, run: RunId) {
-        if let Some(UnderWay { column, handle, behind, began, took, rests, .. }) = self.runs.remove(&run) {
-            handle.abort();
-            self.pipeline.give_up(column);
-            if let Some(behind) = behind.filter(|_| !matches!(rests, Rests::Skipped(..))) {
-                self.knowledge.dropped(behind, took.unwrap_or_else(|| began.elapsed()));
-            }
-        }
+        self.runs.drop_run(run, &self.knowledge);
         if let Some(task) = self.for_good.iter().find(|(_, known)| **known == run).map(|(task, _)| *task) {
             self.for_good.remove(&task);
             self.real.cancel(task);
@@ -365,7 +306,7 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     /// A run has ended.
     async fn replied(&mut self, plan: &mut Plan<'a>, run: RunId, replied: Replied) {
-        let Some(UnderWay { transaction, task, began, took, .. }) = self.runs.get_mut(&run) else { return };
+        let Some(UnderWay { transaction, task, began, took, .. }) = self.runs.of.get_mut(&run) else { return };
         self.has_replied = true;
         *took = Some(began.elapsed());
         if replied.is_err() {
@@ -390,30 +331,8 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     /// Has the runs of squashed columns begun again. Whether there were any.
     async fn take_squashed(&mut self, plan: &mut Plan<'a>) -> bool {
-        let squashed = self.pipeline.take_squashed();
-        let runs = self.runs_of(&squashed.iter().map(|squashed| squashed.column).collect::<Vec<_>>());
-        let is_conflict = squashed.iter().any(|squashed| matches!(squashed.cause, Cause::Changed(_)));
-        for Squashed { column, cause } in squashed {
-            let find = |column: ColumnId| self.runs.iter().find(|(_, run)| run.column == column);
-            let by = cause.by().and_then(find).map(|(_, run)| &run.task.state);
-            if let Some((run, _)) = find(column) {
-                plan.story().squashed(*run, cause, by);
-            }
-        }
-        if is_conflict {
-            let ran = runs.iter().filter_map(|run| self.runs.get(run)).map(|run| run.began.elapsed()).max();
-            self.knowledge.conflicted(ran.unwrap_or_default());
-        }
+        let runs = self.runs.take_squashed(plan.story(), &mut self.knowledge);
         for run in &runs {
-            if let Some(run) = self.runs.get_mut(run) {
-                // That it was begun ahead was not wrong.
-                run.behind = None;
-                if let Rests::Skipped(_, version) = run.rests {
-                    self.knowledge.skipped_wrongly(&run.task, version);
-                } else {
-                    self.knowledge.runs_again();
-                }
-            }
             self.step(plan, |plan, outside| plan.squashed(*run, outside)).await;
         }
         !runs.is_empty()
@@ -421,40 +340,22 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     /// Has the first runs committed that have ended. Whether something was decided at once.
     async fn settle(&mut self, plan: &mut Plan<'a>) -> bool {
-        if self.commit.is_some() || self.holds_back() {
+        if self.commit.is_some() || self.runs.holds_back(&self.knowledge) {
             return false;
         }
         let group = self.step(plan, |plan, outside| plan.group(outside)).await;
-        let without = group.iter().take_while(|run| !self.runs.contains_key(run)).count();
+        let without = group.iter().take_while(|run| !self.runs.of.contains_key(run)).count();
         if without > 0 {
             // Tasks that have failed before they were begun have nothing to commit.
-            self.committed(plan, &group[..without], Vec::new(), Vec::new()).await;
+            self.committed(plan, &group[..without], Left::default()).await;
             return true;
         }
-        let columns = group.iter().map_while(|run| self.runs.get(run)).map(|run| run.column);
-        let columns: Vec<ColumnId> = columns.collect();
+        let columns = self.runs.columns(&group);
         if columns.is_empty() {
             return false;
         }
-        let group = self.pipeline.settle(&columns);
+        let group = self.runs.pipeline.settle(&columns);
         self.decided(plan, group).await
-    }
-
-    /// Whether runs are about to end that would be committed together with what has ended: two commits one after the other take twice as long. For as long as one commit takes it is waited for them, so that
-    /// an execution loses no more by that than it would gain.
-    fn holds_back(&mut self) -> bool {
-        self.held_until = None;
-        let mut running = self.runs.values().filter(|run| run.took.is_none()).peekable();
-        if running.peek().is_none() || self.runs.values().all(|run| run.took.is_none()) {
-            self.held_since = None;
-            return false;
-        }
-        let patience = self.knowledge.patience(running.map(|run| (&run.task, run.began.elapsed())));
-        let Some(patience) = patience else { return false };
-        let now = Instant::now();
-        let until = *self.held_since.get_or_insert(now) + patience;
-        self.held_until = Some(until).filter(|until| now < *until);
-        self.held_until.is_some()
     }
 
     /// Takes in what was decided about a group. Whether there is more to be decided now.
@@ -466,7 +367,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                     // A pipeline without a store has no commits.
                     return self.not_committed(plan).await;
                 };
-                self.held_since = None;
+                self.runs.is_committing();
                 self.commit = Some((Box::pin(async move { space.commit(commit).await }), Instant::now()));
                 false
             }
@@ -477,8 +378,8 @@ impl<'a, R: Runner> Driver<'a, R> {
                         let _ = self.runner.send(&function, call.input);
                     }
                 }
-                let runs = self.runs_of(&columns);
-                self.committed(plan, &runs, bases, reads).await;
+                let runs = self.runs.named(&columns);
+                self.committed(plan, &runs, Left { bases, reads }).await;
                 true
             }
             Group::Nothing => self.not_committed(plan).await,
@@ -492,9 +393,9 @@ impl<'a, R: Runner> Driver<'a, R> {
                     KvError::Unknown(_) => outcome::Failure::OutcomeUnknown,
                     error => outcome::Failure::NotCommitted(error),
                 };
-                for run in self.runs_of(&columns) {
+                for run in self.runs.named(&columns) {
                     // None of them runs again: it may have been committed.
-                    let Some(UnderWay { transaction, task, .. }) = self.runs.remove(&run) else { continue };
+                    let Some(UnderWay { transaction, task, .. }) = self.runs.of.remove(&run) else { continue };
                     if let Some(held) = transaction.held() {
                         // They say what it has perhaps done.
                         held.release();
@@ -513,44 +414,12 @@ impl<'a, R: Runner> Driver<'a, R> {
         false
     }
 
-    /// The runs with these columns.
-    fn runs_of(&self, columns: &[ColumnId]) -> Vec<RunId> {
-        let of = |column: &ColumnId| self.runs.iter().find(|(_, run)| run.column == *column).map(|(run, _)| *run);
-        columns.iter().filter_map(of).collect()
-    }
-
-    /// The first runs of the group are committed: the base hears of them, and what they were is learned. `bases`: of each, what it rests on, if that is known; `reads`: the keys of the store that it has read.
-    async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId], bases: Vec<Option<Basis>>, reads: Vec<Vec<BucketKey>>) {
-        let (mut bases, mut grounds) = (bases.into_iter(), Vec::with_capacity(runs.len()));
+    /// The first runs of the group are committed: the base hears of them, and what they were is learned.
+    async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId], left: Left) {
         plan.story().committed(runs);
-        for run in runs {
-            let basis = bases.next().flatten();
-            let Some(UnderWay { transaction, task, took, behind, rests, .. }) = self.runs.remove(run) else {
-                grounds.push(None);
-                continue;
-            };
-            if let Some(held) = transaction.held() {
-                held.release();
-            }
-            grounds.push(match (rests, basis) {
-                (Rests::Skipped(old, version), basis) => {
-                    self.knowledge.skipped(&task, version);
-                    // What it has read it has read now.
-                    basis.map(|basis| (version, Arc::new(Grounds { basis, callees: old.callees.clone() })))
-                }
-                (rests, basis) => {
-                    if let Some(took) = took {
-                        self.knowledge.committed(&task, took, behind);
-                    }
-                    grounds_of(rests, basis)
-                }
-            });
-        }
+        let learned = self.runs.committed(runs, left, &mut self.knowledge);
         let answers = self.step(plan, |plan, outside| plan.committed(runs.len(), outside)).await;
-        let mut reads = reads.into_iter();
-        for ((task, answer), grounds) in answers.into_iter().zip(grounds) {
-            self.knowledge.answered(&task, answer, grounds, reads.next().unwrap_or_default());
-        }
+        learn(answers, learned, &self.knowledge);
         self.knowledge.went(plan.trail());
     }
 
@@ -559,7 +428,7 @@ impl<'a, R: Runner> Driver<'a, R> {
         if self.ends.is_empty() && self.commit.is_none() && !self.real.waits() {
             return Happens::Real(None);
         }
-        let (ends, fetched, commit, held_until) = (&mut self.ends, &mut self.fetched, &mut self.commit, self.held_until);
+        let (ends, fetched, commit, held_until) = (&mut self.ends, &mut self.fetched, &mut self.commit, self.runs.held_until);
         tokio::select! {
             biased;
             outcome = async { match commit { Some((commit, _)) => commit.await, None => pending().await } } => Happens::Came(outcome),
@@ -576,12 +445,6 @@ impl<'a, R: Runner> Driver<'a, R> {
             }
         }
     }
-}
-
-/// What a run rests on that is committed, with the number of its function's version; none where another one would not be the same.
-pub(super) fn grounds_of(rests: Rests, basis: Option<Basis>) -> Option<(u64, Arc<Grounds>)> {
-    let (Rests::Told(told), Some(basis)) = (rests, basis) else { return None };
-    Knowledge::grounds(basis, told.take().ok()?.pop()?)
 }
 
 /// Why a run was not begun.

@@ -22,6 +22,7 @@ mod hole;
 mod next;
 mod oracle;
 mod plan;
+mod runs;
 #[cfg(test)]
 mod simulated;
 pub(super) mod story;
