@@ -109,9 +109,20 @@ impl Server {
     ///
     /// If it does not say that.
     pub fn metrics(&self) -> Result<SocketAddr> {
-        let text = fs::read_to_string(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
-        let address = text.split_once(METRICS).and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
-        address.with_context(|| format!("sledge serve did not log '{METRICS}ADDRESS'{}", self.log_end()))
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            let text = fs::read_to_string(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
+            // A line that is there as a whole.
+            let line = text.split_once(METRICS).and_then(|(_, rest)| rest.split_once('\n'));
+            if let Some(address) = line.and_then(|(line, _)| line.split_whitespace().next()?.parse().ok()) {
+                return Ok(address);
+            }
+            // It says that when it listens already.
+            if Instant::now() > deadline {
+                bail!("sledge serve did not log '{METRICS}ADDRESS' within {START_TIMEOUT:?}{}", self.log_end());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Where it listens.

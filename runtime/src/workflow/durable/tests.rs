@@ -316,19 +316,13 @@ impl Served {
     /// Ends it as SIGKILL does.
     fn kill(mut self) {
         drop(self.kill.take());
-        self.end();
-    }
-
-    /// Its thread has ended, or is about to. What executions reach has them, too: that ends with it.
-    fn end(mut self) {
         self.thread.take().unwrap().join().unwrap();
-        self.executions.tenants().clear();
     }
 
     /// Ends it as SIGTERM does.
-    fn stop(self) {
+    fn stop(mut self) {
         self.stop.send(true).unwrap();
-        self.end();
+        self.thread.take().unwrap().join().unwrap();
     }
 
     fn begin(&self, workflow: &str, name: &str, input: Value) -> Result<Started, Refused> {

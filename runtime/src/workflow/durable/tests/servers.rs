@@ -390,7 +390,8 @@ fn an_execution_that_a_failover_has_set_back_goes_on_though_nothing_else_happens
     served.begin("slow", "lost", json!({})).unwrap();
     assert_eq!(served.end_of("slow", "lost").status, Status::Succeeded);
     redis.restore(&before);
-    assert_eq!((served.number("a"), served.number("b")), (1, 0));
+    // It may go on at once.
+    assert_eq!(served.number("a"), 1);
     let begun = Instant::now();
     while served.summary("slow", "one").unwrap().status != Status::Succeeded {
         assert!(begun.elapsed() < TIME_MAX, "it goes on where Redis has it");
