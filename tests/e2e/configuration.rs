@@ -233,9 +233,12 @@ fn speculation_of_what_does_not_speculate_is_refused() {
         json!({ "kv": "memory", "functions": [function], "workflows": [workflow] }).to_string()
     };
     for level in ["off", "paths", "outputs", "stalls", "skips"] {
-        let more = json!({ "speculation": level, "speculation_depth_max": 16, "speculation_excluded": ["Done"] });
-        let good = check("speculation.json", &with(more));
-        assert_eq!(good.code(), 0, "{level}: {}", good.stderr);
+        for kind in ["express", "standard"] {
+            let more =
+                json!({ "type": kind, "speculation": level, "speculation_depth_max": 16, "speculation_excluded": ["Done"] });
+            let good = check("speculation.json", &with(more));
+            assert_eq!(good.code(), 0, "{kind}, {level}: {}", good.stderr);
+        }
     }
     let calls = |more: Value| {
         let function = crate::entry_with("a", "echo.wat", &more);
@@ -254,10 +257,6 @@ fn speculation_of_what_does_not_speculate_is_refused() {
     }
     for (more, words) in [
         (json!({ "speculation": "all" }), ["workflows[0].speculation: unknown variant `all`", "`off`, `paths`"]),
-        (
-            json!({ "speculation": "paths", "type": "standard" }),
-            ["workflows[0].speculation: ", "make the workflow `type = \"express\"`, or leave `speculation` out"],
-        ),
         (json!({ "speculation_depth_max": 0 }), ["workflows[0].speculation_depth_max: 0 is out of range", "1 to 16"]),
         (json!({ "speculation_excluded": ["Ask", "Ask"] }), ["workflows[0].speculation_excluded[1]: `Ask`", "twice"]),
         (json!({ "speculation_depth": 2 }), ["unknown key `speculation_depth` at workflows[0]", "speculation_depth_max"]),
