@@ -227,7 +227,7 @@ fn what_steps_read_of_redis_is_fetched_together_when_they_begin() {
         model(&mut store, &line);
         assert_eq!(client.post("/t", line).status, 200);
     }
-    let mut scripts = || {
+    let scripts = || {
         let before = sent(&redis, "evalsha");
         let replies = run(&client, "ahead", &lines);
         assert_eq!(replies, in_order(&mut store.clone(), &lines));

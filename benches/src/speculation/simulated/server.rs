@@ -269,7 +269,8 @@ impl<'a> Server<'a> {
         }
         match (of.wrote[from], self.setup.ahead) {
             (true, _) => Found::Written,
-            (false, Ahead::Stalls | Ahead::Skips) => Found::Later(from),
+            // Calls that are begun ahead wait for nothing.
+            (false, Ahead::Stalls | Ahead::Skips) if !of.trace.is_tree() => Found::Later(from),
             (false, _) => Found::Store,
         }
     }

@@ -131,6 +131,11 @@ fn a_call_whose_reply_is_known_takes_no_wait_with_all_that_it_calls() {
     trace.runs[2].unchanged = false;
     let changed = one(&trace, &prices(0.0), &ahead(Ahead::Skips));
     assert_eq!((changed.latencies_ms[0], changed.skipped), (4.0 * WAIT, 0));
+    // One that is begun ahead does not wait for what a call writes for which a reply stands.
+    trace.runs[2].unchanged = true;
+    trace.runs.push(Run { unchanged: false, ..run("d", 1, &[Some(2)], false) });
+    let behind = one(&trace, &prices(0.0), &ahead(Ahead::Skips));
+    assert_eq!((behind.latencies_ms[0], behind.skipped, behind.adopted), (2.0 * WAIT, 1, 1));
 }
 
 #[test]
