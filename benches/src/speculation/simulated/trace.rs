@@ -1,4 +1,4 @@
-//! What executions do, as the same functions do it natively: who needs what of whom, and what can be known of that before.
+//! What executions do, as the same functions do it natively: which run needs what of which other one, and what can be known of that before.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
