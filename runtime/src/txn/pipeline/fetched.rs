@@ -5,8 +5,9 @@
 //!                               '------forget / clear------> the run asks for itself
 //! ```
 //!
-//! What is kept here may be older than the store, as any read is that was on its way for long: the commit compares versions. So nothing here has to be right, and two rules keep it from being wrong for
-//! longer than once: what a commit of this pipeline has changed is forgotten when its outcome is known, and all of it where a column turns out to have read what is not there any more.
+//! What is kept here may be older than the store, as any read is that was on its way for long: the commit compares versions. So nothing here has to be right. Three rules keep it from being wrong again and again:
+//! a key that a run is expected to read is asked for when that run begins, also if it came before; what a commit of this pipeline has changed is forgotten when its outcome is known; and all of it is
+//! forgotten where a column turns out to have read what is not there any more, and when no column is left.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -36,6 +37,8 @@ enum Read {
 #[derive(Debug, Default)]
 struct Reads {
     of: HashMap<BucketKey, Read>,
+    /// Those to be asked for next.
+    wanted: Vec<BucketKey>,
     bytes: usize,
     turn: u64,
 }
@@ -75,27 +78,39 @@ impl Reads {
 }
 
 impl Fetched {
-    /// These keys will be asked for: those of them of which nothing is known are sent next.
+    /// A run that begins now will ask for these keys: those of them that are not on their way are sent next.
     pub(super) fn expect(&self, keys: &[BucketKey]) {
         let mut reads = lock(&self.reads);
         for key in keys {
-            if reads.of.len() < KEYS_MAX && !reads.of.contains_key(key) {
-                reads.of.insert(key.clone(), Read::Wanted);
+            match reads.of.get(key) {
+                Some(Read::Wanted | Read::UnderWay(_)) => continue,
+                // The store may have another one since.
+                Some(Read::Came(_)) => reads.remove(key),
+                None if reads.of.len() >= KEYS_MAX => continue,
+                None => {}
             }
+            reads.of.insert(key.clone(), Read::Wanted);
+            reads.wanted.push(key.clone());
         }
     }
 
     /// All that is to be sent; none if that is nothing.
     pub(super) fn send(&self) -> Option<Turn> {
         let mut reads = lock(&self.reads);
+        let mut keys = std::mem::take(&mut reads.wanted);
+        if keys.is_empty() {
+            return None;
+        }
         reads.turn += 1;
         let number = reads.turn;
-        let wanted = reads.of.iter_mut().filter(|(_, read)| matches!(read, Read::Wanted));
-        let keys = wanted.map(|(key, read)| {
-            *read = Read::UnderWay(number);
-            key.clone()
+        // Some may have been forgotten meanwhile, or be wanted twice for that.
+        keys.retain(|key| match reads.of.get_mut(key) {
+            Some(read @ Read::Wanted) => {
+                *read = Read::UnderWay(number);
+                true
+            }
+            _ => false,
         });
-        let keys: Vec<BucketKey> = keys.collect();
         (!keys.is_empty()).then_some(Turn { keys, number })
     }
 
@@ -165,8 +180,10 @@ impl Fetched {
     /// Something was changed.
     pub(super) fn clear(&self) {
         let mut reads = lock(&self.reads);
-        reads.of.clear();
-        reads.bytes = 0;
+        if reads.of.is_empty() {
+            return;
+        }
+        *reads = Reads { turn: reads.turn, ..Reads::default() };
         drop(reads);
         self.came.notify_waiters();
     }
@@ -235,6 +252,21 @@ mod tests {
         assert_eq!(fetched.look(&[key("a")]), Look::Unknown);
         assert_eq!(fetched.look(&[key("b")]), Look::Unknown);
         assert_eq!(lock(&fetched.reads).bytes, 0);
+    }
+
+    #[test]
+    fn a_run_that_begins_later_is_not_given_what_came_for_an_earlier_one() {
+        let fetched = Fetched::default();
+        let first = sent(&fetched, &["a", "b"]);
+        come(&fetched, &first, 1);
+        let second = sent(&fetched, &["a"]);
+        assert_eq!((second.keys.as_slice(), fetched.look(&[key("a")])), (&[key("a")][..], Look::UnderWay));
+        come(&fetched, &first, 1);
+        come(&fetched, &second, 2);
+        assert_eq!(fetched.look(&[key("a"), key("b")]), Look::Known(vec![entry(2), entry(1)]));
+        fetched.expect(&[key("c")]);
+        fetched.clear();
+        assert!(fetched.send().is_none(), "nothing is wanted any more");
     }
 
     #[test]

@@ -200,10 +200,17 @@ impl Pipeline {
     #[must_use]
     pub fn came(&self, outcome: Result<Outcome, KvError>) -> Group {
         self.with(|columns| {
-            let changed: Vec<BucketKey> =
-                columns.under_way.iter().flat_map(|under_way| &under_way.commit.changes).map(|(key, _)| key.clone()).collect();
+            if !columns.tells_reads {
+                return columns.came(outcome);
+            }
+            let changes = columns.under_way.iter().flat_map(|under_way| &under_way.commit.changes);
+            let changed: Vec<BucketKey> = changes.map(|(key, _)| key.clone()).collect();
             let group = columns.came(outcome);
-            self.fetched.forget(changed.iter());
+            if columns.slots.is_empty() {
+                self.fetched.clear();
+            } else {
+                self.fetched.forget(changed.iter());
+            }
             group
         })
     }

@@ -251,7 +251,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
 
     /// Reads what runs that have begun are expected to read.
     fn fetch(&self) {
-        if let Some(fetch) = self.runs.pipeline.fetch() {
+        if let Some(fetch) = self.runs.fetch() {
             self.waiting.push(Box::pin(async move {
                 fetch.await;
                 Happened::Other

@@ -171,7 +171,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                 Do::Base(action) => self.carry_out(action).await,
             }
         }
-        if let Some(fetch) = self.runs.pipeline.fetch() {
+        if let Some(fetch) = self.runs.fetch() {
             self.fetched.push(Box::pin(fetch));
         }
         result

@@ -116,6 +116,11 @@ impl<T> Runs<T> {
         Some(Opened { column, transaction, skip })
     }
 
+    /// Reads what runs that have begun are expected to read; none if that is nothing.
+    pub(super) fn fetch(&self) -> Option<impl Future<Output = ()> + Send + use<T>> {
+        if self.fetches { self.pipeline.fetch() } else { None }
+    }
+
     /// The runs with these columns.
     pub(super) fn named(&self, columns: &[ColumnId]) -> Vec<RunId> {
         let of = |column: &ColumnId| self.of.iter().find(|(_, run)| run.column == *column).map(|(run, _)| *run);
