@@ -1,6 +1,6 @@
 //! What a driver goes by: the tables of the tenant, and what the configuration allows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub(super) struct Knowledge<'a> {
     lost: Duration,
     /// Of each state, whether this execution goes on behind it: asked once.
     verdicts: HashMap<StateIndex, bool>,
+    /// States of which a run was squashed in this execution.
+    squashed: HashSet<StateIndex>,
     /// Which versions of functions this execution calls, if not all that are served: no other runs ahead.
     calls: Option<Calls<'a>>,
 }
@@ -62,7 +64,17 @@ impl<'a> Knowledge<'a> {
     pub(super) fn new(workflow: &'a Workflow, tables: &'a Speculation) -> Knowledge<'a> {
         let fingerprint = workflow.definition().map_or(0, |definition| definition.fingerprint());
         let (saved, lost) = (Duration::ZERO, Duration::ZERO);
-        Knowledge { workflow, tables, fingerprint, depth: 0, saved, lost, verdicts: HashMap::new(), calls: None }
+        Knowledge {
+            workflow,
+            tables,
+            fingerprint,
+            depth: 0,
+            saved,
+            lost,
+            verdicts: HashMap::new(),
+            squashed: HashSet::new(),
+            calls: None,
+        }
     }
 
     /// The same of an execution that calls other versions of functions than those that are served, where this says so.
@@ -124,7 +136,10 @@ impl<'a> Knowledge<'a> {
             let saved = took.min(other);
             self.saved += saved;
             self.tables.adopted(self.edge(behind), saved);
-            self.tables.kept(Reader { workflow: self.fingerprint, state });
+            // Its next run may have begun behind the same state, after the write for which it was squashed.
+            if !self.squashed.contains(&state) {
+                self.tables.kept(Reader { workflow: self.fingerprint, state });
+            }
         }
     }
 
@@ -146,7 +161,8 @@ impl<'a> Knowledge<'a> {
     }
 
     /// What a run has read was changed.
-    pub(super) fn runs_again(&self) {
+    pub(super) fn runs_again(&mut self, task: &StartTask) {
+        self.squashed.extend(self.state(&task.state));
         self.tables.runs_again();
     }
 

@@ -166,7 +166,7 @@ impl<T> Runs<T> {
             if let Rests::Skipped(_, version) = run.rests {
                 knowledge.skipped_wrongly(&run.task, version);
             } else {
-                knowledge.runs_again();
+                knowledge.runs_again(&run.task);
             }
         }
         runs
