@@ -99,9 +99,12 @@ impl Benefit {
         Verdict::Probe
     }
 
-    /// A run that was started so was right, and has saved that time.
-    pub(super) fn adopted(&mut self, saved: Duration) {
-        self.count(nanoseconds(saved));
+    /// A run that was started so was right, has saved that time, and has cost that.
+    pub(super) fn adopted(&mut self, saved: Duration, cost: Duration) {
+        match saved.checked_sub(cost) {
+            Some(saved) => self.count(nanoseconds(saved)),
+            None => self.lost(cost - saved),
+        }
     }
 
     /// A run that was started so was wrong, and has wasted that time.
@@ -140,9 +143,9 @@ impl Benefits {
         self.edges.get_mut(edge).map_or(Verdict::Speculate, Benefit::verdict)
     }
 
-    /// A run that was started so was right, and has saved that time.
-    pub fn adopted(&mut self, edge: Edge, saved: Duration) {
-        self.edges.change(edge, Benefit::default, |benefit| benefit.adopted(saved));
+    /// A run that was started so was right, has saved that time, and has cost that.
+    pub fn adopted(&mut self, edge: Edge, saved: Duration, cost: Duration) {
+        self.edges.change(edge, Benefit::default, |benefit| benefit.adopted(saved, cost));
     }
 
     /// A run that was started so was wrong, and has wasted that processor time.
@@ -157,11 +160,7 @@ impl Benefits {
 
     /// An execution that went ahead of itself has saved and lost so much time.
     pub fn executed(&mut self, workflow: u64, saved: Duration, lost: Duration) {
-        let count = |benefit: &mut Benefit| match saved.checked_sub(lost) {
-            Some(saved) => benefit.adopted(saved),
-            None => benefit.lost(lost.saturating_sub(saved)),
-        };
-        self.workflows.change(workflow, Benefit::default, count);
+        self.workflows.change(workflow, Benefit::default, |benefit| benefit.adopted(saved, lost));
     }
 
     /// Drops what is known of a workflow.
@@ -239,7 +238,7 @@ mod tests {
                 Verdict::Probe => {
                     assert_eq!(asked % u32::from(PROBED), 0);
                     probes += 1;
-                    benefits.adopted(edge(1), MS);
+                    benefits.adopted(edge(1), 2 * MS, MS);
                 }
                 Verdict::Speculate => break,
             }
@@ -255,12 +254,12 @@ mod tests {
             for _ in 0..200 {
                 for (to, hits) in [(1, 90), (2, 10)] {
                     match random.u8(..100) < hits {
-                        true => benefits.adopted(edge(to), MS),
+                        true => benefits.adopted(edge(to), 2 * MS, MS),
                         false => benefits.squashed(edge(to), MS),
                     }
                 }
             }
-            (0..20).for_each(|_| benefits.adopted(edge(1), MS));
+            (0..20).for_each(|_| benefits.adopted(edge(1), MS, Duration::ZERO));
             (0..20).for_each(|_| benefits.squashed(edge(2), MS));
             assert!(benefits.verdict(&edge(1)) == Verdict::Speculate && benefits.verdict(&edge(2)) == Verdict::Refrain, "{seed}");
         }
@@ -273,7 +272,7 @@ mod tests {
             let (mut random, mut benefits) = (fastrand::Rng::with_seed(seed), Benefits::new(MANY));
             for _ in 0..random.u32(..50) {
                 let saved_us_max = 10_u64.pow(random.u32(..11));
-                benefits.adopted(edge(1), Duration::from_micros(random.u64(..saved_us_max)));
+                benefits.adopted(edge(1), Duration::from_micros(random.u64(..saved_us_max)), Duration::ZERO);
             }
             let mut losses = 0;
             while benefits.verdict(&edge(1)) == Verdict::Speculate {
@@ -294,9 +293,18 @@ mod tests {
     }
 
     #[test]
+    fn an_edge_that_is_always_right_and_costs_more_than_it_saves_goes_off() {
+        let mut benefits = Benefits::new(MANY);
+        (0..LOSSES_MAX).for_each(|_| benefits.adopted(edge(1), MS, MS + Duration::from_micros(1)));
+        assert_eq!((benefits.verdict(&edge(1)), benefits.known()[0].is_off), (Verdict::Refrain, true));
+        (0..LOSSES_MAX).for_each(|_| benefits.adopted(edge(2), MS, MS));
+        assert_eq!(benefits.verdict(&edge(2)), Verdict::Speculate, "nothing is lost");
+    }
+
+    #[test]
     fn one_outcome_counts_only_so_much() {
         let mut benefits = Benefits::new(MANY);
-        benefits.adopted(edge(1), Duration::MAX);
+        benefits.adopted(edge(1), Duration::MAX, Duration::ZERO);
         assert_eq!(benefits.known()[0].mean_us, 10_000_000 / 8);
         benefits.squashed(edge(2), Duration::MAX);
         assert_eq!(benefits.known()[1].mean_us, -10_000_000 / 8);

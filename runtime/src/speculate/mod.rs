@@ -166,11 +166,11 @@ impl Speculation {
         self.tables().sequences.expected(version, input, &key, launch)
     }
 
-    /// A call of that ordinal was begun with its caller's run, which is committed and has called just that: it has saved that time.
-    pub fn call_adopted(&self, version: u64, ordinal: usize, saved: Duration) {
+    /// A call of that ordinal was begun with its caller's run, which is committed and has called just that: it has saved that time, and has cost that.
+    pub fn call_adopted(&self, version: u64, ordinal: usize, saved: Duration, cost: Duration) {
         // Relaxed, here and below: numbers that order nothing else.
         self.runs.adopted.fetch_add(1, Ordering::Relaxed);
-        self.learn(|tables| tables.sequences.adopted(version, ordinal, saved));
+        self.learn(|tables| tables.sequences.adopted(version, ordinal, saved, cost));
     }
 
     /// The same of one that was not called, and has wasted that time.
@@ -242,10 +242,10 @@ impl Speculation {
         self.learn(|tables| tables.benefits.executed(workflow, saved, lost));
     }
 
-    /// A run that was started ahead was right, and has saved that time.
-    pub fn adopted(&self, edge: Edge, saved: Duration) {
+    /// A run that was started ahead was right, has saved that time, and has cost that.
+    pub fn adopted(&self, edge: Edge, saved: Duration, cost: Duration) {
         self.runs.adopted.fetch_add(1, Ordering::Relaxed);
-        self.learn(|tables| tables.benefits.adopted(edge, saved));
+        self.learn(|tables| tables.benefits.adopted(edge, saved, cost));
     }
 
     /// A run that was started ahead was dropped, and has wasted that processor time.

@@ -232,10 +232,10 @@ impl Sequences {
         self.callers.get_mut(&version).map_or_else(Vec::new, |caller| caller.expected(input, key, launch))
     }
 
-    /// A call of that ordinal was begun before the run has come to it, and that was right: it has saved so much time.
-    pub fn adopted(&mut self, version: u64, ordinal: usize, saved: Duration) {
+    /// A call of that ordinal was begun before the run has come to it, and that was right: it has saved so much time, and has cost so much.
+    pub fn adopted(&mut self, version: u64, ordinal: usize, saved: Duration, cost: Duration) {
         if let Some(benefit) = self.benefit(version, ordinal) {
-            benefit.adopted(saved);
+            benefit.adopted(saved, cost);
         }
     }
 
@@ -416,10 +416,10 @@ mod tests {
         assert_eq!(expected(&mut sequences, MS / 2), [1, 2]);
         (0..4).for_each(|_| sequences.lost(7, 1, MS));
         assert_eq!(expected(&mut sequences, MS / 2), [2], "it has cost more than it has saved");
-        (0..4).for_each(|_| sequences.adopted(7, 1, 10 * MS));
+        (0..4).for_each(|_| sequences.adopted(7, 1, 11 * MS, MS));
         assert_eq!(expected(&mut sequences, MS / 2), [1, 2]);
         sequences.lost(7, 9, MS);
-        sequences.adopted(8, 1, MS);
+        sequences.adopted(8, 1, MS, MS);
         assert_eq!(expected(&mut sequences, MS / 2), [1, 2], "what is not known is nothing");
     }
 

@@ -243,12 +243,12 @@ impl<'a, R: Runner> Running<'a, R> {
             Ok(begun) => begun,
             Err(failure) => return Some(Err(failure)),
         };
-        if let Some(replied) = begun.at_once() {
+        if let Some((replied, _)) = begun.at_once() {
             return Some(asked.output(replied));
         }
         let (name, is_wrapped): (Box<str>, _) = (asked.name.into(), asked.is_wrapped);
         let answered = async move {
-            let replied = begun.replied().await;
+            let (replied, _) = begun.replied().await;
             function::output((&name, is_wrapped), replied)
         };
         self.work(task.task, answered, context)

@@ -1,7 +1,7 @@
 //! Tasks that are functions: the input is the request's body, the reply is the output.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -132,6 +132,9 @@ pub(super) const fn has_no_room(failure: &outcome::Failure) -> bool {
 /// The status of a function's reply, and the reply.
 pub(super) type Replied = Result<(u16, Value), outcome::Failure>;
 
+/// The same, and for how long the function had a processor.
+pub(super) type Answered = (Replied, Duration);
+
 /// A call that has begun.
 pub(super) struct Begun<'a, R: Runner> {
     counted: Counted<'a, R>,
@@ -164,30 +167,31 @@ impl<'a, R: Runner> Begun<'a, R> {
     }
 
     /// What was replied, if all of that is there.
-    pub(super) fn at_once(&mut self) -> Option<Replied> {
-        let Reply { result, head, .. } = self.answer.take_whole()?;
+    pub(super) fn at_once(&mut self) -> Option<Answered> {
+        let Reply { result, head, record, .. } = self.answer.take_whole()?;
         let bytes = result.and_then(|content| match content {
             Content::Whole(bytes) => bounded(bytes),
             Content::Pieces(pieces) => bounded(pieces.join()),
             Content::Stream(_) => Err(outcome::Failure::Internal),
         });
-        Some(self.counted.replied(head.as_deref(), bytes))
+        Some((self.counted.replied(head.as_deref(), bytes), record.running))
     }
 
     /// What is replied.
-    pub(super) async fn replied(self) -> Replied {
+    pub(super) async fn replied(self) -> Answered {
         let Begun { mut counted, answer } = self;
-        let (head, bytes) = match answer.reply().await {
-            Ok(Reply { result: Ok(content), head, .. }) => (head, whole(content).await),
-            Ok(Reply { result: Err(failure), .. }) | Err(failure) => (None, Err(failure)),
+        let (head, bytes, running) = match answer.reply().await {
+            Ok(Reply { result: Ok(content), head, record, .. }) => (head, whole(content).await, record.running),
+            Ok(Reply { result: Err(failure), record, .. }) => (None, Err(failure), record.running),
+            Err(failure) => (None, Err(failure), Duration::ZERO),
         };
-        counted.replied(head.as_deref(), bytes)
+        (counted.replied(head.as_deref(), bytes), running)
     }
 }
 
 /// What is replied to a call.
 pub(super) async fn replied(runner: &impl Runner, call: Call<'_>) -> Replied {
-    Begun::begin(runner, call)?.replied().await
+    Begun::begin(runner, call)?.replied().await.0
 }
 
 /// A call that is counted when it ends, and also when it is given up.

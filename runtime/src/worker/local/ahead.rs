@@ -165,7 +165,7 @@ impl Worker {
             drop_run(&function, ordinal, run, now);
             return None;
         };
-        let tells = watched_call(started, true);
+        let (tells, load) = (watched_call(started, true), self.dispatcher.workload(now));
         let again = Again {
             dispatcher: Arc::clone(&self.dispatcher),
             function: Arc::clone(&run.callee),
@@ -192,9 +192,9 @@ impl Worker {
                 }
                 return again.reply().await;
             }
+            let (saved, cost) = (took.min(now.saturating_duration_since(began)), LAUNCH + load.displaces(left.running()));
             account.take_from(&left);
-            let saved = took.min(now.saturating_duration_since(began));
-            account.put(Entry::Adopted { function, ordinal, saved });
+            account.put(Entry::Adopted { function, ordinal, saved, cost });
             if let (Some(tells), Some(told)) = (tells, told) {
                 match told.take() {
                     Ok(parts) => parts.into_iter().for_each(|part| tells.tell(Ok(part))),
@@ -221,7 +221,7 @@ impl Worker {
             return above.take_from(&account);
         }
         for entry in account.take() {
-            if let Entry::Ended { function, failure } = &entry {
+            if let Entry::Ended { function, failure, .. } = &entry {
                 self.shard.note(function, |row| row.ended(failure.as_ref()));
             }
             if let Some(speculation) = &function.ahead {

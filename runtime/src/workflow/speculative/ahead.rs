@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 
 use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Path, Plan, RunId, Standing};
-use super::runs::{Left, Opened, Rests, Runs, UnderWay, learn};
+use super::runs::{Left, Opened, Rests, Runs, Took, UnderWay, learn};
 use super::story::Recorded;
 use crate::invoke::function::Function;
 use crate::kv::{self, Commit, KvError};
@@ -36,7 +36,7 @@ use crate::txn::PutOff;
 use crate::txn::pipeline::Group;
 use crate::workflow::express::now_ms;
 use crate::workflow::failure::{failed, of_function, of_store};
-use crate::workflow::function::{self, Asked, Begun, Call, Replied};
+use crate::workflow::function::{self, Answered, Asked, Begun, Call};
 use crate::workflow::{Runner, Workflow};
 
 /// How long a run waits that the base asks for, where there was no room: the first time, and at most.
@@ -89,7 +89,7 @@ pub(in crate::workflow) enum Happened<P> {
     /// A run has its turn, unless the server stops.
     Turn(RunId, Option<P>),
     /// A run has ended.
-    Replied(RunId, Replied),
+    Replied(RunId, Answered),
     /// Columns were squashed, a run was dropped, or what was held back is to be committed.
     Other,
 }
@@ -302,7 +302,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
             self.plan.story().skipped(run);
             self.ended.push((run, Ok((*answer).clone())));
             let (rests, took, handle) =
-                (Rests::Skipped(grounds, function.version), Some(Duration::ZERO), AbortHandle::new_pair().0);
+                (Rests::Skipped(grounds, function.version), Some(Took::default()), AbortHandle::new_pair().0);
             let Start { path, task, behind, pause } = start;
             let more = More { path, began_ms, pause, place: None };
             self.runs.of.insert(run, UnderWay { column, transaction, task, began, took, behind, rests, handle, more });
@@ -367,9 +367,9 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
     }
 
     /// A run has ended.
-    fn replied(&mut self, run: RunId, replied: Replied) {
+    fn replied(&mut self, run: RunId, (replied, running): Answered) {
         let Some(under_way) = self.runs.of.get_mut(&run) else { return };
-        (under_way.took, under_way.more.place) = (Some(under_way.began.elapsed()), None);
+        (under_way.took, under_way.more.place) = (Some(Took { all: under_way.began.elapsed(), running }), None);
         if replied.is_err() {
             // One that was killed has not said so itself.
             let _ = under_way.transaction.settle(false, None);

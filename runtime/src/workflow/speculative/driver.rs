@@ -5,7 +5,7 @@ use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Plan, RunId};
-use super::runs::{Left, Opened, Rests, Runs, UnderWay, learn};
+use super::runs::{Left, Opened, Rests, Runs, Took, UnderWay, learn};
 use super::story::Recorded;
 use crate::kv::{self, KvError};
 use crate::memo::callees::Callees;
@@ -28,13 +28,13 @@ use crate::txn::Transaction;
 use crate::txn::pipeline::{ColumnId, Group};
 use crate::workflow::express::{AT_ONCE_MAX, Running, now_ms};
 use crate::workflow::failure::{failed, of_function};
-use crate::workflow::function::{self, Asked, Begun, Call, Replied};
+use crate::workflow::function::{self, Answered, Asked, Begun, Call};
 use crate::workflow::{Runner, Workflow};
 
 /// What becomes of a commit.
 type Commit = Pin<Box<dyn Future<Output = Result<kv::Outcome, KvError>> + Send>>;
 /// How a run ends, if it was not dropped.
-type End<'a> = Pin<Box<dyn Future<Output = Option<(RunId, Replied)>> + 'a>>;
+type End<'a> = Pin<Box<dyn Future<Output = Option<(RunId, Answered)>> + 'a>>;
 
 /// What is in a column.
 enum Filled {
@@ -59,7 +59,7 @@ struct Driver<'a, R> {
     /// Runs that have ended before they were begun.
     ended: Vec<(RunId, Answer)>,
     /// Runs that have ended when they were begun.
-    replied_at_once: Vec<(RunId, Replied)>,
+    replied_at_once: Vec<(RunId, Answered)>,
     /// How many ended so in a row.
     in_a_row: u32,
     deadline: Instant,
@@ -79,7 +79,7 @@ enum Happens {
     /// To what is done for good.
     Real(Option<Event>),
     /// A run has ended.
-    Ended(RunId, Replied),
+    Ended(RunId, Answered),
     /// What became of a commit.
     Came(Result<kv::Outcome, KvError>),
     /// Columns were squashed, a run was dropped, or what was held back is to be committed.
@@ -246,7 +246,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                     Filled::Runs(handle, tells) => (tells.map_or(Rests::Unknown, Rests::Told), handle, None),
                     Filled::Skipped(Skip { answer, grounds }, version) => {
                         self.ended.push((run, Ok((*answer).clone())));
-                        (Rests::Skipped(grounds, version), AbortHandle::new_pair().0, Some(Duration::ZERO))
+                        (Rests::Skipped(grounds, version), AbortHandle::new_pair().0, Some(Took::default()))
                     }
                 };
                 let is_skipped = took.is_some();
@@ -305,10 +305,10 @@ impl<'a, R: Runner> Driver<'a, R> {
     }
 
     /// A run has ended.
-    async fn replied(&mut self, plan: &mut Plan<'a>, run: RunId, replied: Replied) {
+    async fn replied(&mut self, plan: &mut Plan<'a>, run: RunId, (replied, running): Answered) {
         let Some(UnderWay { transaction, task, began, took, .. }) = self.runs.of.get_mut(&run) else { return };
         self.has_replied = true;
-        *took = Some(began.elapsed());
+        *took = Some(Took { all: began.elapsed(), running });
         if replied.is_err() {
             // One that was killed has not said so itself.
             let _ = transaction.settle(false, None);

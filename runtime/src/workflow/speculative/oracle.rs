@@ -9,6 +9,7 @@ use sledge_workflow::definition::StateIndex;
 use sledge_workflow::machine::{StartTask, Way};
 
 use super::plan::{Answer, Oracle};
+use super::runs::Took;
 use crate::config::{Instance, SpeculationLevel};
 use crate::invoke::function::Function;
 use crate::kv::BucketKey;
@@ -44,7 +45,8 @@ pub(super) struct Knowledge<'a> {
     workflow: &'a Workflow,
     tables: &'a Speculation,
     fingerprint: u64,
-    /// How many runs may be ahead now.
+    /// How busy the workers are now, and how many runs may be ahead then.
+    load: Load,
     depth: usize,
     /// How much time this execution has saved by going ahead of itself, and lost by conflicts.
     saved: Duration,
@@ -68,6 +70,7 @@ impl<'a> Knowledge<'a> {
             workflow,
             tables,
             fingerprint,
+            load: Load::default(),
             depth: 0,
             saved,
             lost,
@@ -89,6 +92,7 @@ impl<'a> Knowledge<'a> {
 
     /// The workers are so busy.
     pub(super) fn look_at(&mut self, load: Load) {
+        self.load = load;
         self.depth = depth(load, self.workflow.config.speculation_depth_max) as usize;
     }
 
@@ -127,15 +131,16 @@ impl<'a> Knowledge<'a> {
     }
 
     /// A run that took so long is committed. `behind`: the state whose run had not ended when it began.
-    pub(super) fn committed(&mut self, task: &StartTask, took: Duration, behind: Option<StateIndex>) {
+    pub(super) fn committed(&mut self, task: &StartTask, took: Took, behind: Option<StateIndex>) {
         let Some(state) = self.state(&task.state) else { return };
-        self.tables.took(self.fingerprint, state, took);
+        self.tables.took(self.fingerprint, state, took.all);
         if let Some(behind) = behind {
-            // It ran at the same time as that state, for the shorter of both times.
-            let other = self.tables.remaining(self.fingerprint, behind, Duration::ZERO).unwrap_or(took);
-            let saved = took.min(other);
+            // It was under way at the same time as that state, for the shorter of both times; but a processor has only run one of them.
+            let other = self.tables.remaining(self.fingerprint, behind, Duration::ZERO).unwrap_or(took.all);
+            let (saved, cost) = (took.all.min(other), LAUNCH + self.load.displaces(took.running));
             self.saved += saved;
-            self.tables.adopted(self.edge(behind), saved);
+            self.lost += cost;
+            self.tables.adopted(self.edge(behind), saved, cost);
             // Its next run may have begun behind the same state, after the write for which it was squashed.
             if !self.squashed.contains(&state) {
                 self.tables.kept(Reader { workflow: self.fingerprint, state });

@@ -30,14 +30,23 @@ pub(super) enum Rests {
     Skipped(Arc<Grounds>, u64),
 }
 
+/// How long a run took.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Took {
+    /// From its start to its answer.
+    pub(super) all: Duration,
+    /// For how long of that it had a processor.
+    pub(super) running: Duration,
+}
+
 /// A run that was begun, and is neither committed nor dropped.
 pub(super) struct UnderWay<T> {
     pub(super) column: ColumnId,
     pub(super) transaction: Arc<Transaction>,
     pub(super) task: StartTask,
     pub(super) began: Instant,
-    /// For how long it ran, when it has ended.
-    pub(super) took: Option<Duration>,
+    /// How long it took, when it has ended.
+    pub(super) took: Option<Took>,
     /// The state before it, if the run of that had not ended: the guess that began it.
     pub(super) behind: Option<StateIndex>,
     pub(super) rests: Rests,
@@ -138,7 +147,7 @@ impl<T> Runs<T> {
             handle.abort();
             self.pipeline.give_up(column);
             if let Some(behind) = behind.filter(|_| !matches!(rests, Rests::Skipped(..))) {
-                knowledge.dropped(behind, took.unwrap_or_else(|| began.elapsed()));
+                knowledge.dropped(behind, took.map_or_else(|| began.elapsed(), |took| took.all));
             }
         }
     }
