@@ -18,6 +18,7 @@ pub mod benefit;
 mod bounded;
 mod counts;
 pub mod depth;
+mod functions;
 pub mod outputs;
 pub mod paths;
 pub mod replies;

@@ -3,7 +3,6 @@
 //! Only answers of committed runs are learned. An input that is answered in another way each time is not predicted: after [`WRONG_MAX`] wrong answers in a row it has to be answered as before
 //! [`RIGHT_MIN`] times in a row. Each version of a function has answers of its own, so code and configuration are a part of every key.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -11,22 +10,15 @@ use serde_json::Value;
 use sledge_workflow::machine::Failure;
 
 use super::Of;
-use super::bounded::{Bounded, Weigh};
-use super::skips::{Caution, Grounds, Skip};
+use super::bounded::Weigh;
+use super::functions::Functions;
+use super::skips::{Grounds, Skip};
 use super::value::{self, bytes_of};
 use crate::kv::BucketKey;
 use crate::memo::key::Digest;
 
-/// Answers of one function.
-const ANSWERS_MAX: usize = 1_000;
-/// The part of all bytes that the answers of one function may have.
-const FUNCTION_PART: usize = 8;
 /// The part of all bytes that one answer may have.
 const ANSWER_PART: usize = 32;
-/// Functions with answers.
-const FUNCTIONS_MAX: usize = 256;
-/// Bytes of a function beside its name and its answers, about.
-const FUNCTION_BYTES: usize = 512;
 /// Answers that differ from the ones before, in a row, after which an input is not predicted.
 const WRONG_MAX: u8 = 3;
 /// Answers that are the same as before, in a row, after which it is predicted again.
@@ -38,20 +30,7 @@ pub type Answer = Result<Arc<Value>, Failure>;
 /// What functions have answered.
 #[derive(Debug)]
 pub struct Outputs {
-    functions: HashMap<u64, Function>,
-    /// Counts uses.
-    now: u64,
-    bytes: usize,
-    bytes_max: usize,
-}
-
-#[derive(Debug)]
-struct Function {
-    name: Box<str>,
-    answers: Bounded<Digest, Known>,
-    used: u64,
-    rates: Rates,
-    caution: Caution,
+    functions: Functions<Known, Rates>,
 }
 
 #[derive(Debug)]
@@ -118,12 +97,6 @@ fn is_same(one: &Answer, other: &Answer) -> bool {
     }
 }
 
-impl Function {
-    fn bytes(&self) -> usize {
-        FUNCTION_BYTES + self.name.len() + self.answers.bytes()
-    }
-}
-
 impl Known {
     /// The answer of another run came.
     fn came(&mut self, answer: &Answer, Rest { grounds, reads }: Rest) {
@@ -146,125 +119,93 @@ impl Outputs {
     /// Nothing yet, and room for so many bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Outputs {
-        Outputs { functions: HashMap::new(), now: 0, bytes: 0, bytes_max }
+        Outputs { functions: Functions::new(bytes_max) }
     }
 
     /// What a version of a function will answer to the input of that key, if that is to be expected.
     pub fn predict(&mut self, version: u64, input: &Digest) -> Option<Answer> {
-        let function = self.functions.get_mut(&version)?;
-        self.now += 1;
-        function.used = self.now;
-        function.rates.asked += 1;
-        let answer = function.answers.get_mut(input).filter(|known| known.is_trusted).map(|known| known.answer.clone())?;
-        function.rates.predicted += 1;
+        let function = self.functions.get_mut(version)?;
+        function.more.asked += 1;
+        let answer = function.known.get_mut(input).filter(|known| known.is_trusted).map(|known| known.answer.clone())?;
+        function.more.predicted += 1;
         Some(answer)
     }
 
     /// What a version of a function has answered last, whatever the input was; none where that was a failure.
     #[must_use]
     pub fn last(&self, version: u64) -> Option<Arc<Value>> {
-        self.functions.get(&version)?.answers.newest()?.answer.as_ref().ok().map(Arc::clone)
+        self.functions.peek(version)?.known.newest()?.answer.as_ref().ok().map(Arc::clone)
     }
 
     /// The keys of the store that the last run of a version of a function with that input has read: none where that is not known.
     #[must_use]
     pub fn reads(&self, version: u64, input: &Digest) -> Option<Arc<[BucketKey]>> {
-        let known = self.functions.get(&version)?.answers.peek(input)?;
+        let known = self.functions.peek(version)?.known.peek(input)?;
         (!known.reads.is_empty()).then(|| Arc::clone(&known.reads))
     }
 
     /// What may stand for a run of a version of a function with that input, if what it rests on is so still.
     pub fn skip(&mut self, version: u64, input: &Digest) -> Option<Skip> {
-        let function = self.functions.get_mut(&version)?;
-        self.now += 1;
-        function.used = self.now;
-        let known = function.answers.get_mut(input)?;
+        let function = self.functions.get_mut(version)?;
+        let known = function.known.get_mut(input)?;
         let skip = Skip { answer: known.answer.as_ref().ok().cloned()?, grounds: known.grounds.clone()? };
         function.caution.takes().then_some(skip)
     }
 
     /// An answer that has stood for a run was right, and is committed.
     pub fn skipped(&mut self, version: u64) {
-        if let Some(function) = self.functions.get_mut(&version) {
-            function.rates.skipped += 1;
+        if let Some(function) = self.functions.get_mut(version) {
+            function.more.skipped += 1;
             function.caution.was_right();
         }
     }
 
     /// What such an answer rests on is not so any more.
     pub fn skipped_wrongly(&mut self, version: u64, input: Digest) {
-        let Some(function) = self.functions.get_mut(&version) else { return };
-        function.caution.was_wrong();
-        let before = function.bytes();
-        if let Some(known) = function.answers.take(&input) {
-            let without = Known { grounds: None, ..known };
-            function.answers.change(input, || without, |_| ());
-        }
-        self.bytes = self.bytes - before + function.bytes();
+        self.functions.change(version, |function| {
+            function.caution.was_wrong();
+            if let Some(known) = function.known.take(&input) {
+                let without = Known { grounds: None, ..known };
+                function.known.change(input, || without, |_| ());
+            }
+        });
     }
 
     /// Learns what a run has answered that was committed, and what it has read for that.
     pub fn learn(&mut self, of: Of<'_>, input: Digest, answer: &Answer, rest: Rest) {
-        let function_bytes_max = self.bytes_max / FUNCTION_PART;
-        self.now += 1;
-        if !self.functions.contains_key(&of.version) && self.functions.len() >= FUNCTIONS_MAX {
-            self.drop_oldest_function();
-        }
-        let function = self.functions.entry(of.version).or_insert_with(|| {
-            let answers = Bounded::new(function_bytes_max, ANSWERS_MAX);
-            let new = Function { name: of.name.into(), answers, used: 0, rates: Rates::default(), caution: Caution::default() };
-            self.bytes += new.bytes();
-            new
-        });
-        function.used = self.now;
-        let before = function.bytes();
-        let Rates { right, wrong, unknown, .. } = &mut function.rates;
-        *match function.answers.peek(&input).filter(|known| known.is_trusted) {
-            None => unknown,
-            Some(known) if known.answer == *answer => right,
-            Some(_) => wrong,
-        } += 1;
         let grounds_bytes = rest.grounds.as_ref().map_or(0, |grounds| grounds.bytes());
-        if answer_bytes(answer) + grounds_bytes + reads_bytes(&rest.reads) > self.bytes_max / ANSWER_PART {
-            function.answers.remove(&input);
-        } else {
+        let bytes = answer_bytes(answer) + grounds_bytes + reads_bytes(&rest.reads);
+        let is_too_large = bytes > self.functions.bytes_max() / ANSWER_PART;
+        self.functions.learn(of, |function| {
+            let Rates { right, wrong, unknown, .. } = &mut function.more;
+            *match function.known.peek(&input).filter(|known| known.is_trusted) {
+                None => unknown,
+                Some(known) if known.answer == *answer => right,
+                Some(_) => wrong,
+            } += 1;
+            if is_too_large {
+                return function.known.remove(&input);
+            }
             let reads = Arc::clone(&rest.reads);
             let first = || Known { answer: answer.clone(), grounds: None, reads, wrong: 0, right: 0, is_trusted: true };
-            function.answers.change(input, first, |known| known.came(answer, rest));
-        }
-        self.bytes = self.bytes - before + function.bytes();
-        while self.bytes > self.bytes_max && self.evict() {}
+            function.known.change(input, first, |known| known.came(answer, rest));
+        });
     }
 
     /// Drops what is known of a version of a function.
     pub fn forget(&mut self, version: u64) {
-        if let Some(function) = self.functions.remove(&version) {
-            self.bytes -= function.bytes();
-        }
+        self.functions.forget(version);
     }
 
     /// Bytes of all of it.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        self.bytes
+        self.functions.bytes()
     }
 
-    /// Drops an answer of the function that was not used for longest, or the function where it has none; false where there is nothing.
+    /// Drops what was not used for longest; false where there is nothing.
     pub fn evict(&mut self) -> bool {
-        let Some(oldest) = self.functions.values_mut().min_by_key(|function| function.used) else { return false };
-        let before = oldest.bytes();
-        if oldest.answers.evict() {
-            self.bytes = self.bytes - before + oldest.bytes();
-        } else {
-            self.drop_oldest_function();
-        }
-        true
-    }
-
-    fn drop_oldest_function(&mut self) {
-        if let Some((version, _)) = self.functions.iter().min_by_key(|(_, function)| function.used) {
-            self.forget(*version);
-        }
+        self.functions.evict()
     }
 
     /// All functions, for people: what they have answered is not shown.
@@ -273,10 +214,10 @@ impl Outputs {
         let known = self.functions.iter().map(|(version, function)| KnownFunction {
             function: function.name.to_string(),
             version: *version,
-            answers: function.answers.len(),
-            distrusted: function.answers.iter().filter(|(_, known)| !known.is_trusted).count(),
+            answers: function.known.len(),
+            distrusted: function.known.iter().filter(|(_, known)| !known.is_trusted).count(),
             bytes: function.bytes(),
-            rates: function.rates,
+            rates: function.more,
         });
         let mut known: Vec<_> = known.collect();
         known.sort_unstable_by(|one, other| (&one.function, one.version).cmp(&(&other.function, other.version)));
@@ -306,6 +247,7 @@ pub struct KnownFunction {
 mod tests {
     use serde_json::json;
 
+    use super::super::functions::{ENTRIES_MAX, FUNCTION_PART, FUNCTIONS_MAX};
     use super::*;
 
     const F: Of<'_> = Of { name: "f", version: 7 };
@@ -377,11 +319,11 @@ mod tests {
     #[test]
     fn what_was_not_used_for_longest_makes_room_by_bytes_by_entries_and_by_function() {
         let mut outputs = Outputs::new(8 * MANY);
-        for number in 0..ANSWERS_MAX as u64 + 10 {
+        for number in 0..ENTRIES_MAX as u64 + 10 {
             outputs.learn(F, key(number), &answer(number), Rest::default());
             assert!(outputs.predict(7, &key(0)).is_some(), "it is used all the time");
         }
-        assert_eq!(outputs.known()[0].answers, ANSWERS_MAX);
+        assert_eq!(outputs.known()[0].answers, ENTRIES_MAX);
         assert!(outputs.predict(7, &key(1)).is_none());
         let large = |bytes: usize| answer("x".repeat(bytes));
         outputs.learn(F, key(0), &large(8 * MANY / ANSWER_PART), Rest::default());
@@ -389,8 +331,8 @@ mod tests {
         for version in 0..FUNCTIONS_MAX as u64 + 10 {
             outputs.learn(Of { name: "g", version: 100 + version }, key(0), &large(10), Rest::default());
         }
-        assert_eq!(outputs.functions.len(), FUNCTIONS_MAX);
-        assert!(!outputs.functions.contains_key(&7) && !outputs.functions.contains_key(&100));
+        assert_eq!(outputs.functions.iter().count(), FUNCTIONS_MAX);
+        assert!(outputs.functions.peek(7).is_none() && outputs.functions.peek(100).is_none());
     }
 
     #[test]
@@ -407,9 +349,13 @@ mod tests {
                     _ => outputs.learn(of, key(random.u64(..200)), &answer("x".repeat(random.usize(..4_000))), Rest::default()),
                 }
                 assert!(outputs.bytes() <= 100_000, "seed {seed}: {} bytes", outputs.bytes());
-                assert_eq!(outputs.functions.values().map(Function::bytes).sum::<usize>(), outputs.bytes(), "seed {seed}");
-                for function in outputs.functions.values() {
-                    assert!(function.answers.bytes() <= 100_000 / FUNCTION_PART, "seed {seed}");
+                assert_eq!(
+                    outputs.functions.iter().map(|(_, function)| function.bytes()).sum::<usize>(),
+                    outputs.bytes(),
+                    "seed {seed}"
+                );
+                for (_, function) in outputs.functions.iter() {
+                    assert!(function.known.bytes() <= 100_000 / FUNCTION_PART, "seed {seed}");
                 }
             }
             while outputs.evict() {}

@@ -9,20 +9,14 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::Of;
-use super::bounded::{Bounded, Weigh};
-use super::skips::Caution;
+use super::bounded::Weigh;
+use super::functions::Functions;
 use crate::memo::callees::Version;
 use crate::memo::key::Digest;
 use crate::txn::footprint::Footprint;
 
 /// Bytes of a reply and of all that it rests on. What has more is not kept.
 pub const REPLY_BYTES_MAX: usize = 64 << 10;
-/// Replies of one function.
-const REPLIES_MAX: usize = 1_000;
-/// The part of all bytes that the replies of one function may have.
-const FUNCTION_PART: usize = 8;
-/// Functions with replies.
-const FUNCTIONS_MAX: usize = 256;
 
 /// What a run has replied, and what that rests on.
 #[derive(Debug)]
@@ -40,16 +34,8 @@ pub struct Known {
 /// What functions have replied.
 #[derive(Debug)]
 pub struct Replies {
-    functions: Bounded<u64, Function>,
-    function_bytes_max: usize,
-}
-
-#[derive(Debug)]
-struct Function {
-    name: Box<str>,
-    replies: Bounded<Digest, Arc<Known>>,
-    caution: Caution,
-    skipped: u64,
+    /// With the number of replies that have stood for runs.
+    functions: Functions<Arc<Known>, u64>,
 }
 
 impl Known {
@@ -67,72 +53,59 @@ impl Weigh for Arc<Known> {
     }
 }
 
-impl Weigh for Function {
-    fn heap_bytes(&self) -> usize {
-        self.name.len() + self.replies.bytes()
-    }
-}
-
 impl Replies {
     /// Nothing yet, and room for so many bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Replies {
-        Replies { functions: Bounded::new(bytes_max, FUNCTIONS_MAX), function_bytes_max: bytes_max / FUNCTION_PART }
+        Replies { functions: Functions::new(bytes_max) }
     }
 
     /// What may stand for a run of a version of a function with the argument of that key, if what it rests on is so still. To be asked once for each call.
     pub fn take(&mut self, version: u64, argument: &Digest) -> Option<Arc<Known>> {
-        let function = self.functions.get_mut(&version)?;
-        let known = Arc::clone(function.replies.get_mut(argument)?);
+        let function = self.functions.get_mut(version)?;
+        let known = Arc::clone(function.known.get_mut(argument)?);
         function.caution.takes().then_some(known)
     }
 
     /// Whether something would be taken now.
     #[must_use]
     pub fn has(&self, version: u64, argument: &Digest) -> bool {
-        let function = self.functions.peek(&version);
-        function.is_some_and(|function| function.replies.peek(argument).is_some() && !function.caution.pauses())
+        let function = self.functions.peek(version);
+        function.is_some_and(|function| function.known.peek(argument).is_some() && !function.caution.pauses())
     }
 
     /// A reply has stood for a run, and its caller is committed.
     pub fn was_right(&mut self, version: u64) {
-        if let Some(function) = self.functions.get_mut(&version) {
-            function.skipped += 1;
+        if let Some(function) = self.functions.get_mut(version) {
+            function.more += 1;
             function.caution.was_right();
         }
     }
 
     /// What such a reply rests on is not so any more.
     pub fn was_wrong(&mut self, version: u64, argument: &Digest) {
-        if let Some(function) = self.functions.take(&version) {
-            let Function { name, mut replies, mut caution, skipped } = function;
-            replies.remove(argument);
-            caution.was_wrong();
-            self.functions.change(version, || Function { name, replies, caution, skipped }, |_| ());
-        }
+        self.functions.change(version, |function| {
+            function.known.remove(argument);
+            function.caution.was_wrong();
+        });
     }
 
     /// Learns what a run has replied that was committed.
     pub fn learn(&mut self, of: Of<'_>, argument: Digest, known: Arc<Known>) {
-        let replies_bytes_max = self.function_bytes_max;
-        let new = || {
-            let (replies, caution) = (Bounded::new(replies_bytes_max, REPLIES_MAX), Caution::default());
-            Function { name: of.name.into(), replies, caution, skipped: 0 }
-        };
-        self.functions.change(of.version, new, |function| {
-            function.replies.remove(&argument);
-            function.replies.change(argument, || known, |_| ());
+        self.functions.learn(of, |function| {
+            function.known.remove(&argument);
+            function.known.change(argument, || known, |_| ());
         });
     }
 
     /// Drops what is known of a version of a function.
     pub fn forget(&mut self, version: u64) {
-        self.functions.remove(&version);
+        self.functions.forget(version);
     }
 
     /// Bytes of all of it.
     #[must_use]
-    pub fn bytes(&self) -> usize {
+    pub const fn bytes(&self) -> usize {
         self.functions.bytes()
     }
 
@@ -147,9 +120,9 @@ impl Replies {
         let known = self.functions.iter().map(|(version, function)| KnownReplies {
             function: function.name.to_string(),
             version: *version,
-            replies: function.replies.len(),
-            bytes: function.replies.bytes(),
-            skipped: function.skipped,
+            replies: function.known.len(),
+            bytes: function.bytes(),
+            skipped: function.more,
         });
         let mut known: Vec<_> = known.collect();
         known.sort_unstable_by(|one, other| (&one.function, one.version).cmp(&(&other.function, other.version)));
@@ -166,7 +139,7 @@ pub struct KnownReplies {
     pub version: u64,
     /// Arguments to which a reply is known.
     pub replies: usize,
-    /// Bytes of these.
+    /// Bytes of all that.
     pub bytes: usize,
     /// Replies that have stood for runs.
     pub skipped: u64,
@@ -174,6 +147,7 @@ pub struct KnownReplies {
 
 #[cfg(test)]
 mod tests {
+    use super::super::functions::FUNCTION_PART;
     use super::*;
     use crate::txn::{Isolation, Outside, Transaction};
 
@@ -225,7 +199,7 @@ mod tests {
                     _ => replies.learn(Of { name: "f", version }, argument, known(random.usize(..4_000))),
                 }
                 assert!(replies.bytes() <= 200_000, "seed {seed}: {} bytes", replies.bytes());
-                assert!(replies.functions.iter().all(|(_, of)| of.replies.bytes() <= 200_000 / FUNCTION_PART), "seed {seed}");
+                assert!(replies.functions.iter().all(|(_, of)| of.known.bytes() <= 200_000 / FUNCTION_PART), "seed {seed}");
             }
             while replies.evict() {}
             assert_eq!(replies.bytes(), 0, "seed {seed}");
