@@ -6,7 +6,7 @@ use super::super::column::{Column, Stale, Written};
 use super::super::mutants::{self, Mutant};
 use super::super::{Outside, PutOff};
 use super::columns::{Columns, From, Slot, UnderWay};
-use super::{COLUMNS_MAX, Cause, ColumnId, Group, Squashed};
+use super::{COLUMNS_MAX, Cause, ColumnId, Findings, Group, Squashed};
 use crate::kv::embedded::{self, Seen};
 use crate::kv::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, KvError, Outcome, Space, outbox, sum};
 
@@ -258,12 +258,13 @@ impl Columns {
             }
         }
         let columns = gone.iter().map(|slot| slot.id).collect();
-        let bases =
-            if self.keeps_bases { gone.iter().map(|slot| slot.basis(&gone, &sets, version)).collect() } else { Vec::new() };
-        let tell = |slot: &Slot| slot.reads_of_store(READS_TOLD_MAX);
-        let reads = if self.tells_reads { gone.iter().map(tell).collect() } else { Vec::new() };
+        let leaves = |slot: &Slot| Findings {
+            basis: self.keeps_bases.then(|| slot.basis(&gone, &sets, version)).flatten(),
+            reads: if self.tells_reads { slot.reads_of_store(READS_TOLD_MAX) } else { Vec::new() },
+        };
+        let findings = gone.iter().map(leaves).collect();
         let calls: Vec<PutOff> = gone.into_iter().flat_map(|slot| slot.calls).collect();
-        Group::Committed { columns, calls, bases, reads }
+        Group::Committed { columns, calls, findings }
     }
 
     /// What columns have listed of buckets of which keys were changed: right where the version before is known, and whether there is another one now. The columns that are lost.

@@ -71,10 +71,8 @@ pub enum Group {
         columns: Vec<ColumnId>,
         /// The calls that they have put off, which begin now.
         calls: Vec<PutOff>,
-        /// What each of them rests on, if it can be [recalled](Pipeline::recall); empty where [nothing is recalled](Pipeline::keep_bases).
-        bases: Vec<Option<Basis>>,
-        /// The keys that each of them has read of the store, and none where these are many; empty where [nothing is fetched](Pipeline::fetches).
-        reads: Vec<Vec<BucketKey>>,
+        /// What each of them leaves.
+        findings: Vec<Findings>,
     },
     /// What this column has read is not there any more. It is squashed, with all that are as stale; those before it can be settled.
     Stale {
@@ -92,6 +90,15 @@ pub enum Group {
         /// Why.
         error: KvError,
     },
+}
+
+/// What a column leaves that is committed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// What it rests on, if that can be [recalled](Pipeline::recall); none where [nothing is recalled](Pipeline::keep_bases).
+    pub basis: Option<Basis>,
+    /// The keys that it has read of the store: none where [nothing is fetched](Pipeline::fetches), and where these are many.
+    pub reads: Vec<BucketKey>,
 }
 
 /// The columns of one execution. Runs on other threads use it by their transactions.

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::kv::outbox::{self, Bell, Outbox};
 use crate::kv::{KvLimits, Redis};
-use crate::txn::pipeline::{COLUMNS_MAX, Cause, ColumnId, Dewey, Group, Pipeline, Stalls};
+use crate::txn::pipeline::{COLUMNS_MAX, Cause, ColumnId, Dewey, Findings, Group, Pipeline, Stalls};
 
 type Opened = (ColumnId, Arc<Transaction>);
 
@@ -56,7 +56,7 @@ fn leave(pipeline: &Pipeline, of: &[&Opened], version: u64) {
     let named: Vec<ColumnId> = of.iter().map(|(id, _)| *id).collect();
     assert_eq!(
         pipeline.came(committed(version)),
-        Group::Committed { columns: named, calls: Vec::new(), bases: Vec::new(), reads: Vec::new() }
+        Group::Committed { findings: named.iter().map(|_| Findings::default()).collect(), columns: named, calls: Vec::new() }
     );
 }
 
@@ -377,7 +377,11 @@ fn calls_begin_and_the_outbox_rings_when_their_columns_are_committed() {
     assert!(bell.take().is_empty());
     assert_eq!(
         pipeline.came(committed(4)),
-        Group::Committed { columns: columns.to_vec(), calls: vec![call("works")], bases: Vec::new(), reads: Vec::new() }
+        Group::Committed {
+            findings: columns.iter().map(|_| Findings::default()).collect(),
+            columns: columns.to_vec(),
+            calls: vec![call("works")]
+        }
     );
     assert_eq!(bell.take().len(), 1);
 }

@@ -407,7 +407,7 @@ impl World {
                 self.executions[index].sent = Some(Sent { columns, commit, outcome: None });
                 Ok(())
             }
-            Group::Committed { columns, bases, .. } => {
+            Group::Committed { columns, findings, .. } => {
                 // What was no commit was decided now.
                 let is_recorded = self
                     .history
@@ -417,12 +417,12 @@ impl World {
                     self.record(index, &columns)?;
                 }
                 let execution = &mut self.executions[index];
-                for (column, basis) in columns.into_iter().zip(bases) {
+                for (column, found) in columns.into_iter().zip(findings) {
                     let at = execution.outputs.len();
                     let run =
                         execution.runs[at].take_if(|run| run.column == column).ok_or("a column of another place is committed")?;
                     execution.outputs.push(run.output(at));
-                    if let Some(basis) = basis {
+                    if let Some(basis) = found.basis {
                         self.bases.insert(run.program.number, (basis, run.program.seen));
                     }
                 }

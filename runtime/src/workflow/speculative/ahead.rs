@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 
 use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Path, Plan, RunId, Standing};
-use super::runs::{Left, Opened, Rests, Runs, Took, UnderWay, learn};
+use super::runs::{Opened, Rests, Runs, Took, UnderWay, learn};
 use super::story::Recorded;
 use crate::invoke::function::Function;
 use crate::kv::{self, Commit, KvError};
@@ -33,7 +33,7 @@ use crate::speculate::Speculation;
 use crate::speculate::paths::Trail;
 use crate::speculate::skips::Skip;
 use crate::txn::PutOff;
-use crate::txn::pipeline::Group;
+use crate::txn::pipeline::{Findings, Group};
 use crate::workflow::express::now_ms;
 use crate::workflow::failure::{failed, of_function, of_store};
 use crate::workflow::function::{self, Answered, Asked, Begun, Call};
@@ -116,7 +116,7 @@ pub(in crate::workflow) struct Ready {
 /// What became of a group.
 pub(in crate::workflow) enum Came {
     /// It is committed, with what it has put off.
-    Committed { calls: Vec<PutOff>, left: Left },
+    Committed { calls: Vec<PutOff>, findings: Vec<Findings> },
     /// It is not. What is to be done about that is done.
     Not,
     /// What is written of the execution cannot be.
@@ -477,7 +477,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
     pub(in crate::workflow) fn came(&mut self, ready: &Ready, outcome: Result<kv::Outcome, KvError>, time: Duration) -> Came {
         if ready.commit.is_none() {
             return match outcome {
-                Ok(_) => Came::Committed { calls: Vec::new(), left: Left::default() },
+                Ok(_) => Came::Committed { calls: Vec::new(), findings: Vec::new() },
                 Err(_) => Came::Refused,
             };
         }
@@ -485,9 +485,9 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
         let group = self.runs.pipeline.came(outcome);
         self.plan.story().decided(&group);
         match group {
-            Group::Committed { calls, bases, reads, .. } => {
+            Group::Committed { calls, findings, .. } => {
                 self.conflicts = 0;
-                return Came::Committed { calls, left: Left { bases, reads } };
+                return Came::Committed { calls, findings };
             }
             Group::Failed { columns, error } => {
                 self.not_committed();
@@ -506,12 +506,12 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
     }
 
     /// A group is written, and the base stands there: what its runs were is learned, and seen outside.
-    pub(in crate::workflow) fn committed(&mut self, ready: &Ready, left: Left, standing: Standing) {
+    pub(in crate::workflow) fn committed(&mut self, ready: &Ready, findings: Vec<Findings>, standing: Standing) {
         self.is_committing = false;
         self.is_paused = standing.base.is_paused();
         self.plan.tick();
         self.plan.story().committed(&ready.ids);
-        let learned = self.runs.committed(&ready.ids, left, &mut self.knowledge);
+        let learned = self.runs.committed(&ready.ids, findings, &mut self.knowledge);
         let answers = self.step(|plan, outside| plan.committed_at(ready.ids.len(), standing, outside));
         learn(answers, learned, &self.knowledge);
         self.knowledge.went(self.plan.trail());

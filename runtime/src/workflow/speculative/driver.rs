@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Plan, RunId};
-use super::runs::{Left, Opened, Rests, Runs, Took, UnderWay, learn};
+use super::runs::{Opened, Rests, Runs, Took, UnderWay, learn};
 use super::story::Recorded;
 use crate::kv::{self, KvError};
 use crate::memo::callees::Callees;
@@ -25,7 +25,7 @@ use crate::speculate::Speculation;
 use crate::speculate::skips::Skip;
 use crate::telemetry::Trace;
 use crate::txn::Transaction;
-use crate::txn::pipeline::{ColumnId, Group};
+use crate::txn::pipeline::{ColumnId, Findings, Group};
 use crate::workflow::express::{AT_ONCE_MAX, Running, now_ms};
 use crate::workflow::failure::{failed, of_function};
 use crate::workflow::function::{self, Answered, Asked, Begun, Call};
@@ -347,7 +347,7 @@ impl<'a, R: Runner> Driver<'a, R> {
         let without = group.iter().take_while(|run| !self.runs.of.contains_key(run)).count();
         if without > 0 {
             // Tasks that have failed before they were begun have nothing to commit.
-            self.committed(plan, &group[..without], Left::default()).await;
+            self.committed(plan, &group[..without], Vec::new()).await;
             return true;
         }
         let columns = self.runs.columns(&group);
@@ -371,7 +371,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                 self.commit = Some((Box::pin(async move { space.commit(commit).await }), Instant::now()));
                 false
             }
-            Group::Committed { columns, calls, bases, reads } => {
+            Group::Committed { columns, calls, findings } => {
                 for call in calls {
                     if let Ok(function) = self.workflow.reach.functions.find(&call.name) {
                         // As of any call whose reply is not wanted, nothing is said where it is not admitted.
@@ -379,7 +379,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                     }
                 }
                 let runs = self.runs.named(&columns);
-                self.committed(plan, &runs, Left { bases, reads }).await;
+                self.committed(plan, &runs, findings).await;
                 true
             }
             Group::Nothing => self.not_committed(plan).await,
@@ -415,9 +415,9 @@ impl<'a, R: Runner> Driver<'a, R> {
     }
 
     /// The first runs of the group are committed: the base hears of them, and what they were is learned.
-    async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId], left: Left) {
+    async fn committed(&mut self, plan: &mut Plan<'a>, runs: &[RunId], findings: Vec<Findings>) {
         plan.story().committed(runs);
-        let learned = self.runs.committed(runs, left, &mut self.knowledge);
+        let learned = self.runs.committed(runs, findings, &mut self.knowledge);
         let answers = self.step(plan, |plan, outside| plan.committed(runs.len(), outside)).await;
         learn(answers, learned, &self.knowledge);
         self.knowledge.went(plan.trail());

@@ -17,7 +17,7 @@ use crate::invoke::function::Function;
 use crate::kv::{BucketKey, Space};
 use crate::memo::callees::Callees;
 use crate::speculate::skips::{Grounds, Skip};
-use crate::txn::pipeline::{Basis, Cause, ColumnId, Dewey, Pipeline, Squashed};
+use crate::txn::pipeline::{Basis, Cause, ColumnId, Dewey, Findings, Pipeline, Squashed};
 use crate::txn::{Isolation, Transaction};
 
 /// How it is known what a run rests on.
@@ -74,15 +74,6 @@ pub(super) struct Opened {
     pub(super) transaction: Arc<Transaction>,
     /// What stands for the run, so that it need not be made.
     pub(super) skip: Option<Skip>,
-}
-
-/// What the columns of a group leave, in their order.
-#[derive(Default)]
-pub(in crate::workflow) struct Left {
-    /// What each rests on, if that is known.
-    pub(super) bases: Vec<Option<Basis>>,
-    /// The keys of the store that each has read.
-    pub(super) reads: Vec<Vec<BucketKey>>,
 }
 
 /// What is learned of a run beside its answer: what that rests on, with the number of its function's version, and the keys that it has read.
@@ -203,11 +194,11 @@ impl<T> Runs<T> {
         self.held_since = None;
     }
 
-    /// These runs are committed, so what they have done is seen outside. What is learned of each.
-    pub(super) fn committed(&mut self, runs: &[RunId], left: Left, knowledge: &mut Knowledge<'_>) -> Vec<Learned> {
-        let (mut bases, mut reads) = (left.bases.into_iter(), left.reads.into_iter());
+    /// These runs are committed, so what they have done is seen outside; that is what the columns have left of those that had some. What is learned of each.
+    pub(super) fn committed(&mut self, runs: &[RunId], findings: Vec<Findings>, knowledge: &mut Knowledge<'_>) -> Vec<Learned> {
+        let mut findings = findings.into_iter();
         let learn = |run: &RunId| {
-            let (basis, reads) = (bases.next().flatten(), reads.next().unwrap_or_default());
+            let Findings { basis, reads } = findings.next().unwrap_or_default();
             let Some(UnderWay { transaction, task, took, behind, rests, .. }) = self.of.remove(run) else {
                 return (None, reads);
             };

@@ -218,7 +218,7 @@ impl<R: Runner + 'static> Live<R> {
             return self.stand_still(front, true);
         };
         match ahead.came(ready, outcome, began.elapsed()) {
-            Came::Committed { calls, left } => {
+            Came::Committed { calls, findings } => {
                 self.core.pins.wrote(&sets);
                 self.counted(size);
                 self.send_put_off(calls);
@@ -227,7 +227,7 @@ impl<R: Runner + 'static> Live<R> {
                     ahead.came_to(outcome);
                 }
                 self.follow(&before, plan, summary);
-                ahead.committed(ready, left, self.standing(trail));
+                ahead.committed(ready, findings, self.standing(trail));
                 self.carry_out(ahead);
             }
             Came::Not => self.state = before,

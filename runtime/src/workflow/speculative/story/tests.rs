@@ -102,7 +102,7 @@ fn a_run_is_told_from_its_begin_to_its_commit() {
     story.ended(RunId(0), &Ok(json!(1)), &guess);
     story.decided(&commit(&columns(2)));
     at(&mut story, 5_000);
-    story.decided(&Group::Committed { columns: columns(2), calls: Vec::new(), bases: Vec::new(), reads: Vec::new() });
+    story.decided(&Group::Committed { columns: columns(2), calls: Vec::new(), findings: Vec::new() });
     story.committed(&[RunId(0), RunId(1)]);
     let explained = told(story);
     let [first, second] = &explained.runs[..] else { panic!("{explained:?}") };
