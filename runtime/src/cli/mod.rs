@@ -164,16 +164,16 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Kv(command) => kv::kv(&command),
         Command::Workflow(command) => workflow::workflow(&command),
-        Command::Config(ConfigCommand::Schema) => schema(),
+        Command::Config(ConfigCommand::Schema) => print_line(&schema_text()),
         Command::Config(ConfigCommand::Check(args)) => check(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Manual(args) => shell::manual(&args),
     }
 }
 
-fn schema() -> ExitCode {
-    let schema = serde_json::to_string_pretty(&config::schema()).unwrap_or_default();
-    print_line(&schema)
+/// The JSON Schema of configuration files, as people read it.
+fn schema_text() -> String {
+    serde_json::to_string_pretty(&config::schema()).unwrap_or_default()
 }
 
 fn check(args: &CheckArgs) -> ExitCode {

@@ -1,4 +1,5 @@
-//! `sledge new`: a project that builds, tests and deploys. Its files stand in `templates/`, and the SDK's in `sdk/`; they are in the program.
+//! `sledge new`: a project that builds, tests and deploys. Its files stand in `templates/`, and the SDK's in `sdk/`; they are in the program. The JSON Schema of
+//! its configuration is that of this program.
 
 use std::fs;
 use std::io;
@@ -7,10 +8,12 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::{fail, print_line};
+use super::{fail, print_line, schema_text};
 
 /// What stands in the templates for the project's name.
 const NAME: &str = "{{name}}";
+/// Where the JSON Schema is for editors: the first line of each template's `sledge.toml` says so.
+const SCHEMA_FILE: &str = "sledge.schema.json";
 /// Bytes of a project's name.
 const NAME_BYTES_MAX: usize = 64;
 /// What of a manifest is not for users stands behind this.
@@ -135,7 +138,8 @@ fn write(folder: &Path, name: &str, language: Language) -> io::Result<()> {
     fs::create_dir(folder)?;
     let named = files.iter().map(|(path, text)| (path, text.replace(NAME, name)));
     let sdk = sdk.iter().map(|(path, text)| (path, for_users(text).to_owned()));
-    for (path, text) in named.chain(sdk) {
+    let schema = (&SCHEMA_FILE, schema_text() + "\n");
+    for (path, text) in named.chain(sdk).chain([schema]) {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         fs::write(&path, text)?;
@@ -159,6 +163,19 @@ mod tests {
         }
         for bad in ["", "2", "-a", "a.b", "a/b", "a b", "..", "ä", "sledge", "sledge-sdk", &"x".repeat(65)] {
             assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn editors_are_told_where_the_schema_is() {
+        let all = tempfile::tempdir().unwrap();
+        for language in Language::value_variants() {
+            let folder = all.path().join(format!("{language:?}"));
+            write(&folder, "hello", *language).unwrap();
+            let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+            let named = read("sledge.toml").lines().next().and_then(|line| line.strip_prefix("#:schema ./")).map(str::to_owned);
+            let schema: serde_json::Value = serde_json::from_str(&read(&named.unwrap())).unwrap();
+            assert_eq!(schema, crate::config::schema(), "{language:?}");
         }
     }
 

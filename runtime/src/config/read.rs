@@ -21,13 +21,17 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const APPLICATIONS: &str = "applications";
 /// Keys that grant a function something of this machine or its network.
 const GRANTS: [&str; 4] = ["dirs", "http_hosts", "socket_hosts", "socket_listen"];
+/// What the JSON Schema is called, wherever it lies: editors and validators know by it that two files have the same.
+const SCHEMA_ID: &str = "urn:sledge:schema:configuration";
 /// How alike an unknown key must be to a known one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
 const LIKENESS_MIN: f64 = 0.75;
 
 /// The JSON Schema of a configuration.
 #[must_use]
 pub fn schema() -> Value {
-    schemars::schema_for!(Config).to_value()
+    let mut schema = schemars::schema_for!(Config);
+    schema.insert("$id".to_owned(), SCHEMA_ID.into());
+    schema.to_value()
 }
 
 /// Reads a configuration file: JSON when its name ends in `.json`, TOML otherwise. Paths of functions are taken relative to its folder.
@@ -343,6 +347,8 @@ mod tests {
     fn the_schema_forbids_unknown_keys_and_describes_every_one() {
         let schema = schema();
         assert_eq!(schema["additionalProperties"], Value::Bool(false));
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+        assert_eq!(schema["$id"], SCHEMA_ID);
         for (key, value) in schema["properties"].as_object().unwrap() {
             assert!(value["description"].is_string(), "{key} has no description");
         }

@@ -11,7 +11,7 @@ fn is_valid(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let members = schema.as_object().ok_or("a schema is an object")?;
     for (keyword, says) in members {
         let good = match keyword.as_str() {
-            "$schema" | "title" | "description" | "definitions" | "then" => true,
+            "$schema" | "$id" | "title" | "description" | "definitions" | "then" => true,
             "$ref" => {
                 let pointer = says.as_str().unwrap_or_default().trim_start_matches('#');
                 is_valid(root, root.pointer(pointer).ok_or(format!("no {says}"))?, value)?;

@@ -30,6 +30,7 @@ pub fn schema() -> Value {
     );
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": "urn:sledge:schema:workflow",
         "title": "A workflow in Amazon States Language",
         "type": "object",
         "required": ["StartAt", "States"],
