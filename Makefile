@@ -61,9 +61,10 @@ install: build $(if $(OPTIMISED),optimised) ## programs and a systemd unit; PREF
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/sledge $(DESTDIR)$(UNITS) $(DESTDIR)/etc/sledge
 	@install -m 755 $(target)/$(if $(OPTIMISED),optimised,release)/sledge $(target)/release/awsm $(DESTDIR)$(PREFIX)/bin
 	@install -m 644 README.md ARCHITECTURE.md CAVEATS.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sledge
-	@install -d $(DESTDIR)$(PREFIX)/share/doc/sledge/docs/internals
-	@install -m 644 docs/operations.md $(DESTDIR)$(PREFIX)/share/doc/sledge/docs
-	@install -m 644 docs/internals/*.md $(DESTDIR)$(PREFIX)/share/doc/sledge/docs/internals
+	@set -e; for folder in docs docs/guides docs/internals docs/reference docs/tutorials; do \
+		install -d $(DESTDIR)$(PREFIX)/share/doc/sledge/$$folder; \
+		install -m 644 $$folder/*.md $(DESTDIR)$(PREFIX)/share/doc/sledge/$$folder; \
+	done
 	@install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions fish/vendor_completions.d man/man1 zsh/site-functions)
 	@set -e; cd $(DESTDIR)$(PREFIX)/share; for program in sledge awsm; do \
 		$(target)/release/$$program completions bash > bash-completion/completions/$$program; \
@@ -111,9 +112,9 @@ test-aarch64: programs ## the runtime for AArch64, in an emulator; ALL=1 for the
 	@scripts/setup --aarch64
 	@CARGO=$(CARGO) TARGET=$(target) JOBS=$(JOBS) ALL=$(ALL) scripts/aarch64 test
 
-test-projects: programs ## new projects in Go, Python and JavaScript, four languages together, an application as it is developed; needs Go
+test-projects: programs ## new projects in Go, Python and JavaScript, their tutorials, four languages together, an application as it is developed; needs Go
 	@go version >/dev/null
-	@$(CARGO) test $(build_flags) --test e2e -- --ignored
+	@$(CARGO) test $(build_flags) --test e2e --test drill -- --ignored
 
 test-all: test test-aarch64 test-projects ## and what takes longer: AArch64 in an emulator, all kernels at a larger size, whole drives, benchmarks once
 	@CARGO=$(CARGO) TARGET=$(target) scripts/test-long

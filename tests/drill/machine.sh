@@ -1,8 +1,9 @@
 # Makes the namespaces that it runs in look like a fresh machine, and then reads commands from standard input.
-#   machine.sh REPOSITORY
-# Below the folders where a service is installed, what is written goes to memory and is gone in the end. /var/lib/sledge is a small disk.
+#   machine.sh REPOSITORY operator           for a service that is to be installed; /var/lib/sledge is a small disk
+#   machine.sh REPOSITORY author PROGRAMS    with the programs of that folder installed
+# Below the folders where a service is installed, what is written goes to memory and is gone in the end.
 set -eu
-repository=$1
+repository=$1 user=$2
 
 ip link set lo up
 
@@ -22,11 +23,16 @@ cover() {
 for folder in /etc /etc/systemd/system /usr/local/bin /usr/local/lib /usr/local/share/doc /run /var/lib /var/cache; do
     cover "$folder"
 done
-mkdir -p /var/lib/sledge /var/cache/sledge /run/sledge /usr/local/lib/sledge
-mount -t tmpfs -o size=8m none /var/lib/sledge
-
-# As systemd sets them for sledge.service.
-export RUNTIME_DIRECTORY=/run/sledge CACHE_DIRECTORY=/var/cache/sledge STATE_DIRECTORY=/var/lib/sledge
+if [ "$user" = operator ]; then
+    mkdir -p /var/lib/sledge /var/cache/sledge /run/sledge /usr/local/lib/sledge
+    mount -t tmpfs -o size=8m none /var/lib/sledge
+    # As systemd sets them for sledge.service.
+    export RUNTIME_DIRECTORY=/run/sledge CACHE_DIRECTORY=/var/cache/sledge STATE_DIRECTORY=/var/lib/sledge
+else
+    ln -sf "$3/awsm" "$3/sledge" /usr/local/bin
+    mkdir "$memory/cache"
+    export CACHE_DIRECTORY="$memory/cache"
+fi
 export PATH="/usr/local/bin:$PATH" LC_ALL=C
 ln -s "$repository" sledge
 # The shell that runs the commands; what they read is empty. Without a terminal it gives no notices of background jobs.

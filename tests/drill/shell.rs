@@ -1,6 +1,7 @@
 //! A shell on a machine of its own, as far as namespaces make one.
 
 use sledge_tests::{process, programs};
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -9,8 +10,8 @@ use std::time::{Duration, Instant};
 /// Says that a command has ended.
 const MARK: &str = "--- the command has ended ---";
 
-/// The longest command of the drill compiles a function.
-const COMMAND_TIME_MAX: Duration = Duration::from_secs(90);
+/// The longest command builds a function with all that it depends on, beside other tests.
+const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// A running shell.
 #[derive(Debug)]
@@ -22,11 +23,37 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    /// Starts one, in an empty folder, with `awsm` and `sledge` to be installed.
-    pub(crate) fn start() -> Shell {
+    /// Starts one, with `awsm` and `sledge` to be installed, on a machine for a service.
+    pub(crate) fn of_an_operator() -> Shell {
+        let target = programs::sledge().ancestors().nth(2).expect("target/release/sledge");
+        Shell::start(|command| {
+            // `make install` installs what this test's own build has made.
+            command.arg("operator").env("CARGO", "true").env("CARGO_TARGET_DIR", target);
+        })
+    }
+
+    /// Starts one, with both installed, on the machine of an author of functions.
+    pub(crate) fn of_an_author() -> Shell {
+        Shell::of_an_author_with(&[])
+    }
+
+    /// The same with more variables.
+    pub(crate) fn of_an_author_with(variables: &[(&str, &OsStr)]) -> Shell {
+        let programs = programs::sledge().parent().expect("a folder");
+        Shell::start(|command| {
+            command.arg("author").arg(programs);
+            // What cargo has built for one test is there for the next.
+            command.env("CARGO_TARGET_DIR", programs.join("tests-projects")).env("CARGO_NET_OFFLINE", "true");
+            // Nothing as this machine's user likes it.
+            command.env("AWSM_NO_CACHE", "1").env_remove("RUST_LOG").env_remove("MAKEFLAGS").env_remove("SLEDGE_ADMIN");
+            command.envs(variables.iter().copied());
+        })
+    }
+
+    /// Starts one, in an empty folder.
+    fn start(prepare: impl FnOnce(&mut Command)) -> Shell {
         let script = programs::tests_folder().join("drill/machine.sh");
         let repository = programs::tests_folder().parent().expect("the repository");
-        let target = programs::sledge().ancestors().nth(2).expect("target/release/sledge");
         let folder = tempfile::Builder::new().prefix("drill-").tempdir_in(programs::folder()).expect("a folder");
         let mut command = Command::new("unshare");
         command.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
@@ -34,8 +61,8 @@ impl Shell {
             command.args(["--user", "--map-root-user"]);
         }
         command.arg("bash").arg(script).arg(repository);
-        // `make install` installs what this test's own build has made.
-        command.env("CARGO", "true").env("CARGO_TARGET_DIR", target).current_dir(folder.path());
+        prepare(&mut command);
+        command.current_dir(folder.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("unshare, of util-linux");
         let input = child.stdin.take().expect("a pipe");
