@@ -32,9 +32,11 @@ peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%
 peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(PEERS)))
 # The same version as the crate.
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
+# Makes the site of `make docs`.
+mdbook_version := 0.5.4
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads sharing sharing-simulated speculation polybench fuzz stress simulate simulate-speculation pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs optimised demo docs install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads sharing sharing-simulated speculation polybench fuzz stress simulate simulate-speculation pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -56,6 +58,15 @@ optimised: programs ## sledge built by what it does under load, a sixth faster a
 
 demo: programs ## compile the example functions, serve them, check and time their replies
 	@$(target)/release/demo
+
+docs: setup ## all documents as a site, in target/docs/book; SOURCE=URL where the repository's files can be seen, for links to them
+	@$(CARGO) build --release --locked $(if $(JOBS),-j $(JOBS)) -p awsm -p sledge -p sledge-book --bins
+	@$(CARGO) install --locked --quiet $(if $(JOBS),-j $(JOBS)) --root $(target)/mdbook --target-dir $(target)/mdbook/build \
+		--no-default-features --features search mdbook@$(mdbook_version)
+	@$(target)/release/book assemble $(if $(SOURCE),--source "$(SOURCE)") $(target)/docs
+	@$(target)/mdbook/bin/mdbook build $(target)/docs
+	@$(target)/release/book check $(target)/docs/book
+	@echo "the site is $(target)/docs/book/index.html"
 
 install: build $(if $(OPTIMISED),optimised) ## programs and a systemd unit; PREFIX=/usr/local DESTDIR= OPTIMISED=yes
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/sledge $(DESTDIR)$(UNITS) $(DESTDIR)/etc/sledge

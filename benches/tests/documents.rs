@@ -1,43 +1,10 @@
-//! What documents show is there: every file that they link, and every table that they quote.
+//! The tables that documents quote are those of the runs that they name.
 #![forbid(unsafe_code)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use sledge_benches::checkout;
 use sledge_benches::run::document;
-
-/// Documents at the root, in docs/ and in docs/internals/.
-fn documents() -> Vec<PathBuf> {
-    let root = checkout::root();
-    let in_folder = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    let all = [root.clone(), root.join("docs"), root.join("docs/internals")]
-        .iter()
-        .flat_map(|folder| in_folder(folder))
-        .collect::<Vec<_>>();
-    all.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
-}
-
-/// What a text links that is a file: `](path)`, without what stands behind `#`.
-fn links(text: &str) -> Vec<&str> {
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
-    let files = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
-    files.map(|target| target.split('#').next().unwrap_or(target)).collect()
-}
-
-#[test]
-fn every_file_that_a_document_links_is_there() {
-    let mut count = 0;
-    for document in documents() {
-        let text = fs::read_to_string(&document).unwrap();
-        for link in links(&text) {
-            let linked = document.parent().unwrap().join(link);
-            assert!(linked.exists(), "{} links {link}, which is not there", document.display());
-            count += 1;
-        }
-    }
-    assert!(count > 10, "only {count} links were found");
-}
 
 #[test]
 fn every_table_is_that_of_the_run_that_is_named() {
