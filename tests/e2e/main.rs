@@ -5,6 +5,7 @@
 mod admission;
 mod ahead;
 mod ahead_calls;
+mod ahead_calls_within;
 mod ahead_durable;
 mod ahead_over_kills;
 mod alone;

@@ -83,7 +83,7 @@ impl Transaction {
     /// Whether a run that reads the same as that one is to be expected now that this transaction is committed: it has changed nothing of that.
     #[must_use]
     pub fn leaves(&self, Footprint(column): &Footprint) -> bool {
-        self.with(|own| {
+        self.look(|own| {
             let is_written = column.reads().any(|(key, _)| own.written(key).is_some());
             !is_written && column.listed().all(|(bucket, _)| own.set_version(bucket) == 0)
         })
@@ -101,16 +101,18 @@ impl Transaction {
         agrees
             && match &self.place {
                 Place::Part(above) => above.agrees(column),
-                Place::Alone | Place::Beside(_) => true,
-                // What a predecessor has written counts there (`pipeline::recall`).
-                Place::Ahead(..) => false,
+                // What the columns before it have written is looked at when it reads the same.
+                Place::Alone | Place::Beside(_) | Place::Ahead(..) => true,
             }
     }
 
-    /// Whether one of its callers has changed the set of keys of a bucket.
+    /// Whether one of its callers has changed the set of keys of a bucket, or a column before the outermost.
     fn is_changed_above(&self, bucket: &BucketName) -> bool {
-        let Place::Part(above) = &self.place else { return false };
-        above.with(|column| column.set_version(bucket) != 0) || above.is_changed_above(bucket)
+        match &self.place {
+            Place::Part(above) => above.with(|column| column.set_version(bucket) != 0) || above.is_changed_above(bucket),
+            Place::Ahead(seat, _) => seat.is_changed_before(bucket),
+            Place::Alone | Place::Beside(_) => false,
+        }
     }
 
     /// What mistakes do: the changes are made, whatever was read.

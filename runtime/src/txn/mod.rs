@@ -15,7 +15,7 @@
 //! * What fails is not committed. It may have failed since it has read what never was there at the same time: so its reads are validated before the failure is believed.
 //! * Commits have an id, so that a commit whose answer was lost is asked for again and not made twice.
 //!
-//! `column` is what an operation does, without a store; `beside` callees that were begun before they are called; `footprint` what runs of callees have come to, for calls that need no run; `pipeline` the transactions of an execution that run ahead of each other; `held` what such a run would have seen outside; `contention` has transactions take turns where they conflict again and again.
+//! `column` is what an operation does, without a store; `beside` callees that were begun before they are called; `footprint` what runs of callees have come to, for calls that need no run; `pipeline` the transactions of an execution that run ahead of each other; `held` what such a run would have seen outside; `verdict` what waits for a commit that another makes; `contention` has transactions take turns where they conflict again and again.
 
 mod beside;
 pub mod column;
@@ -28,6 +28,7 @@ pub mod pipeline;
 mod place;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -46,6 +47,8 @@ use self::few::Few;
 use self::mutants::Mutant;
 pub use self::place::Early;
 use self::place::Place;
+pub use self::verdict::Verdict;
+use self::verdict::Verdicts;
 
 /// What transactions of a function have in common.
 #[derive(Clone, Debug)]
@@ -91,6 +94,8 @@ pub struct Transaction {
     is_repeated: bool,
     /// Whether it has recalled something, so that what it has read may be old. The outermost one's.
     is_recalled: AtomicBool,
+    /// What waits for the commit that decides about it, where another makes that. The outermost one's.
+    verdicts: Option<Box<Verdicts>>,
 }
 
 /// A call whose reply is not wanted.
@@ -131,11 +136,12 @@ impl Transaction {
         Arc::new(Transaction { is_repeated: true, ..transaction })
     }
 
-    /// The same of one that is repeated if the server dies. `name` is the same each time.
+    /// The same of one that is repeated if the server dies, and of which the caller makes the commit. `name` is the same each time; `is_repeated`: whether it was stale before.
     #[must_use]
-    pub fn begin_repeatable(isolation: &Isolation, name: &str) -> Arc<Transaction> {
-        let requests = Some((name.into(), AtomicUsize::new(0)));
-        Arc::new(Transaction { requests, ..Transaction::new(isolation.clone(), Column::default(), Place::Alone) })
+    pub fn begin_repeatable(isolation: &Isolation, name: &str, is_repeated: bool) -> Arc<Transaction> {
+        let (requests, verdicts) = (Some((name.into(), AtomicUsize::new(0))), Some(Box::default()));
+        let transaction = Transaction::new(isolation.clone(), Column::default(), Place::Alone);
+        Arc::new(Transaction { requests, verdicts, is_repeated, ..transaction })
     }
 
     /// That of one which an invocation with a transaction calls.
@@ -159,6 +165,7 @@ impl Transaction {
             requests: None,
             is_repeated: false,
             is_recalled: AtomicBool::new(false),
+            verdicts: None,
         }
     }
 
@@ -209,7 +216,8 @@ impl Transaction {
             return Ok(Some(entry));
         }
         let below = match &self.place {
-            Place::Alone | Place::Beside(_) => of_store,
+            Place::Alone => of_store,
+            Place::Beside(beside) => beside.below(key, of_store)?,
             Place::Part(above) => above.resolve(key, of_store)?,
             Place::Ahead(seat, _) => match seat.resolve(key, of_store.as_ref()) {
                 Some((sees, bytes)) => {
@@ -451,8 +459,7 @@ impl Transaction {
     /// What it has read, with versions, and changed: what it commits if it ends well now.
     #[must_use]
     pub fn made(&self) -> Commit {
-        let commit = |column: &Column| column.commit(true);
-        if let Place::Ahead(seat, _) = &self.place { seat.look(&self.column, commit) } else { commit(&self.column()) }
+        self.look(|column| column.commit(true))
     }
 
     /// That is what became of the commit.

@@ -56,6 +56,14 @@ pub(crate) enum Mutant {
     AdoptedOther,
     /// What it would have logged is logged before it is adopted.
     LoggedAhead,
+    /// What a callee has written that its caller does not adopt becomes its caller's.
+    RefusedStays,
+    /// What a callee has read of the store is not compared with what the columns before its caller have written.
+    AdoptedPastColumns,
+    /// What a callee has read from a column that is gone is adopted.
+    AdoptedOfGone,
+    /// What a callee has read from a column does not depend on that any more when it is adopted.
+    AdoptedOfNothing,
     /// What a known answer rests on is not read by the caller for which it stands for a run.
     KnownUnread,
     /// Where the caller has written a key, too, the caller's write stays.

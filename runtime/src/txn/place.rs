@@ -23,7 +23,7 @@ pub(super) enum Place {
     Part(Arc<Transaction>),
     /// Its predecessors: its column is in a pipeline, and the transaction's own one is used when that takes part no more. What is seen outside waits.
     Ahead(Seat, Arc<Held>),
-    /// The store, until the caller has [adopted](Transaction::adopt) it.
+    /// The store, and where its caller is in a pipeline what the caller's predecessors have written, until the caller has [adopted](Transaction::adopt) it.
     Beside(Box<Beside>),
 }
 
@@ -49,7 +49,8 @@ impl Transaction {
     }
 
     pub(super) fn in_pipeline(isolation: &Isolation, seat: Seat) -> Arc<Transaction> {
-        Arc::new(Transaction::new(isolation.clone(), Column::default(), Place::Ahead(seat, Arc::default())))
+        let transaction = Transaction::new(isolation.clone(), Column::default(), Place::Ahead(seat, Arc::default()));
+        Arc::new(Transaction { verdicts: Some(Box::default()), ..transaction })
     }
 
     /// Where waits what its run, or one that it has called, would have seen outside; none where that need not wait.
@@ -96,6 +97,14 @@ impl Transaction {
         match &self.place {
             Place::Ahead(seat, _) => seat.with(&self.column, std::iter::empty(), work),
             _ => work(&mut self.column()),
+        }
+    }
+
+    /// Looks at the column, also of a run in a pipeline that has ended.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Column) -> T) -> T {
+        match &self.place {
+            Place::Ahead(seat, _) => seat.look(&self.column, look),
+            _ => look(&self.column()),
         }
     }
 

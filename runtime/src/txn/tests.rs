@@ -5,15 +5,18 @@
 
 mod ahead;
 mod beside;
+mod callees;
 mod footprint;
 mod histories;
 mod pipeline;
+mod sight;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use futures_util::FutureExt as _;
 
+use self::callees::Callees;
 use super::*;
 use crate::kv::{Change, sum};
 
@@ -43,6 +46,8 @@ enum Step {
     Call(u64),
     /// Two functions that it calls at the same time add one to the same number, which each of them reads.
     Both(u64),
+    /// It calls the function of that number, which may have been begun before.
+    Ask(u64),
     /// It fails.
     Trap,
     End,
@@ -114,6 +119,7 @@ struct Program {
     outer: Arc<Transaction>,
     /// A function that it has called, and whether that fails.
     called: Option<(Arc<Transaction>, bool)>,
+    callees: Callees,
     /// Whether it has failed.
     failed: bool,
     /// What is wrong with what it has seen.
@@ -145,7 +151,8 @@ impl Program {
     fn among(number: u64, contention: &Arc<Contention>) -> Program {
         let isolation = Isolation { contention: Arc::clone(contention), outside: Outside::Refused };
         let outer = Transaction::begin(&isolation);
-        Program { number, step: 0, seen: String::new(), outer, called: None, failed: false, wrong: None }
+        let (seen, callees) = (String::new(), Callees::default());
+        Program { number, step: 0, seen, outer, called: None, callees, failed: false, wrong: None }
     }
 
     /// Whether all that it does is to add to numbers without asking for the sums.
@@ -155,6 +162,9 @@ impl Program {
 
     /// Which values it has seen, but for versions: these differ between a run beside others and one alone.
     fn next(&self) -> Step {
+        if let Some(step) = self.next_of_callers() {
+            return step;
+        }
         let mut random = fastrand::Rng::with_seed(self.number);
         (0..self.step).for_each(|_| _ = random.u64(..));
         // What it does also depends on what it has read.
@@ -285,6 +295,10 @@ impl Program {
                 self.called = Some((Transaction::join(&self.outer), fails == 1));
             }
             Step::Both(number) => self.both(&key(number), below),
+            Step::Ask(number) => {
+                self.return_to_caller();
+                self.ask(number, below);
+            }
             Step::Trap => {
                 self.failed = true;
                 self.return_to_caller();

@@ -102,7 +102,7 @@ impl Account {
 
 impl Entry {
     /// Whether it is so whatever becomes of the run.
-    const fn is_fact(&self) -> bool {
+    pub(crate) const fn is_fact(&self) -> bool {
         matches!(self, Entry::Ended { .. } | Entry::Skipped { .. })
     }
 

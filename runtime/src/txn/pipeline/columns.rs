@@ -17,6 +17,7 @@ use super::super::{Isolation, PutOff};
 use super::group::Sets;
 use super::recall::{Recalled, Value};
 use super::seat::Sees;
+use super::sight::Left;
 use super::stall::Stalls;
 use super::{COLUMNS_MAX, Cause, ColumnId, Dewey, Squashed};
 use crate::kv::{BucketKey, BucketName, COMMIT_KEYS_MAX, Commit, Entry, KvError, sum};
@@ -92,6 +93,8 @@ pub(super) struct Columns {
     pub stalls: Option<Arc<dyn Stalls>>,
     /// Whether a column has written, has ended or has gone since that was last looked at: reads may go on.
     pub has_moved: bool,
+    /// What commits have made of what callees may have read before, as long as there are some beside a column.
+    pub left: Left,
 }
 
 impl Default for Columns {
@@ -110,6 +113,7 @@ impl Default for Columns {
             is_journalled: false,
             stalls: None,
             has_moved: false,
+            left: Left::default(),
         }
     }
 }

@@ -236,6 +236,7 @@ impl Columns {
         (self.group_max, self.is_plain) = (COLUMNS_MAX, false);
         let gone: Vec<Slot> = self.slots.drain(..count).collect();
         let mut lost = self.list_again((&sets, &commit), version);
+        self.left.committed((&gone, &sets), version);
         for slot in &mut self.slots {
             for (key, from) in &mut slot.from {
                 let From::Column(id) = *from else { continue };

@@ -19,7 +19,7 @@
 //!   told to the driver, which can have the next run stand in its line.
 //! * A commit is made also where nothing but one key of Redis was read: the read may be older than the commit of the columns before.
 //!
-//! `columns` is the pure structure, `group` the commit, `recall` columns that need no run, `stall` reads that wait, `fetched` reads that are sent before they are asked for, `seat` the place of a transaction in it.
+//! `columns` is the pure structure, `group` the commit, `recall` columns that need no run, `stall` reads that wait, `fetched` reads that are sent before they are asked for, `seat` the place of a transaction in it, `sight` what callees see that were begun [beside](super::beside) a column.
 
 mod cause;
 mod columns;
@@ -28,6 +28,7 @@ mod fetched;
 mod group;
 mod recall;
 mod seat;
+mod sight;
 mod stall;
 
 use std::sync::{Arc, Mutex};
@@ -39,7 +40,8 @@ pub use self::cause::{Cause, Squashed};
 pub use self::dewey::Dewey;
 pub(super) use self::fetched::{Fetched, Look};
 pub use self::recall::Basis;
-pub(super) use self::seat::Seat;
+pub(super) use self::seat::{Seat, Sees};
+pub(super) use self::sight::Sight;
 pub use self::stall::Stalls;
 
 use self::columns::Columns;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::column::{Column, View};
 use super::super::{PutOff, lock};
-use super::{ColumnId, Fetched, Pipeline};
+use super::{ColumnId, Fetched, Pipeline, Sight};
 use crate::kv::{BucketKey, BucketName, Entry, KvError};
 
 /// What an operation on a key comes to: an error, or what is there, if that is known.
@@ -80,6 +80,26 @@ impl Seat {
     /// Keys that its predecessors and it have added or removed, from that one on. What is listed with them is a read of the set of keys.
     pub(in super::super) fn own_keys(&self, bucket: &BucketName, from: &BucketKey) -> Option<Vec<(BucketKey, bool)>> {
         self.pipeline.with(|columns| Some(columns.own_keys(columns.find_running(self.id)?, bucket, from)))
+    }
+
+    /// What a callee sees that is begun beside the column.
+    pub(in super::super) fn sight(&self) -> Sight {
+        Sight::new(Arc::clone(&self.pipeline), self.id)
+    }
+
+    /// Has the column read a key as a callee has that was begun beside it. Whether that is what it sees.
+    pub(in super::super) fn reads_as(&self, key: &BucketKey, entry: &Option<Entry>) -> bool {
+        self.pipeline.with(|columns| columns.find_running(self.id).is_some_and(|at| columns.reads_as(at, key, entry)))
+    }
+
+    /// The same of the set of keys of a bucket, which had that version in the store.
+    pub(in super::super) fn lists_as(&self, bucket: &BucketName, version: u64) -> bool {
+        self.pipeline.with(|columns| columns.find_running(self.id).is_some_and(|at| columns.lists_as(at, bucket, version)))
+    }
+
+    /// Whether a column before it has changed the set of keys of a bucket.
+    pub(in super::super) fn is_changed_before(&self, bucket: &BucketName) -> bool {
+        self.pipeline.with(|columns| columns.find(self.id).is_none_or(|at| columns.is_changed_before(at, bucket)))
     }
 
     /// Whether it takes part no more: its run has ended, or it was squashed.

@@ -526,10 +526,10 @@ fn callers_whose_callees_begin_ahead_or_are_left_out_do_what_they_do_alone() {
 
 #[test]
 fn each_mistake_about_callees_that_begin_ahead_or_are_left_out_is_noticed() {
-    use Mutant::{AdoptedOther, AdoptedReadLost, AdoptedUnchecked, AdoptedUnder, LoggedAhead};
+    use Mutant::{AdoptedOther, AdoptedReadLost, AdoptedUnchecked, AdoptedUnder, LoggedAhead, RefusedStays};
     use Mutant::{KnownCalleesLost, KnownOther, KnownUnchecked, KnownUnder, KnownUnread};
     let space = space();
-    let ahead = [AdoptedReadLost, AdoptedUnder, AdoptedUnchecked, AdoptedOther, LoggedAhead];
+    let ahead = [AdoptedReadLost, AdoptedUnder, AdoptedUnchecked, AdoptedOther, LoggedAhead, RefusedStays];
     let known = [KnownUnread, KnownUnder, KnownUnchecked, KnownOther, KnownCalleesLost];
     for mutant in ahead.into_iter().chain(known) {
         let is_noticed = |seed| with(Some(mutant), || catch_unwind(AssertUnwindSafe(|| simulate(seed, &space))).is_err());

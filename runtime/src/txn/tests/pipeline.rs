@@ -2,7 +2,7 @@
 //! notice.
 //!
 //! What is played: a driver opens columns with inputs that it guesses, gives them up when the guess was wrong, and at random; runs are squashed, and go on for a while since the driver learns of it later; functions
-//! fail; what a function has come to once is recalled in place of a run; commits are on their way, conflict, are refused, or come to something that is not known; what the store answers is older than what the pipeline knows.
+//! fail; what a function has come to once is recalled in place of a run; what functions call begins with them, is dropped, or need not run; commits are on their way, conflict, are refused, or come to something that is not known; what the store answers is older than what the pipeline knows.
 //!
 //! What is checked: the commits of the store, one after the other, are what the functions that they are made of do when they run alone at that place, each with the input that the one before gives; the store holds
 //! what these leave, and nothing else; and all executions end.
@@ -13,11 +13,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokio::sync::Notify;
 
+use super::callees::{CALLS, Known};
 use super::histories::{waited, within_runtime};
 use super::mutants::{Mutant, with};
 use super::*;
 use crate::kv::{Embedded, KvLimits, Redis};
-use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline};
+use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline, Squashed};
 
 const SIMULATIONS: u64 = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
 /// The same on the embedded store, each commit of which another thread makes.
@@ -135,12 +136,15 @@ struct World {
     bases: HashMap<u64, (Basis, String)>,
     /// How many runs were recalled.
     recalled: usize,
+    /// What is known of callees.
+    known: Known,
 }
 
-/// A function's number, by which it is the same program each time. The executions of every second seed have the same functions, which do little in every fourth one.
+/// A function's number, by which it is the same program each time. The executions of every second seed have the same functions, which do little in every fourth one. Those of every third seed call others.
 fn number(seed: u64, (execution, place, input): (usize, usize, u64)) -> u64 {
     let (execution, calm) = (if seed.is_multiple_of(2) { 0 } else { execution }, if seed.is_multiple_of(4) { CALM } else { 0 });
-    fastrand::Rng::with_seed(seed * 10_000 + execution as u64 * 1_000 + place as u64 * 10 + input).u64(..1 << 40) | calm
+    let calls = if seed.is_multiple_of(3) { CALLS } else { 0 };
+    fastrand::Rng::with_seed(seed * 10_000 + execution as u64 * 1_000 + place as u64 * 10 + input).u64(..1 << 40) | calm | calls
 }
 
 /// What a function gives to the next one: it depends on what it has seen, at every second place.
@@ -154,8 +158,11 @@ fn place(index: usize) -> Dewey {
     Dewey::new(&[index as u64 / 3 + 1, index as u64 % 3])
 }
 
-/// Plays one; what is wrong with it, or how many runs were recalled.
-fn play(seed: u64, store: Store) -> Result<usize, String> {
+/// How many runs were recalled, and callees adopted, refused and left out.
+type Counts = [usize; 4];
+
+/// Plays one; what is wrong with it, or what was counted.
+fn play(seed: u64, store: Store) -> Result<Counts, String> {
     let mut random = fastrand::Rng::with_seed(seed);
     let executions = (0..random.usize(1..4)).map(|_| Execution {
         pipeline: Pipeline::new(Some(store.space()), Arc::new(Notify::new())),
@@ -179,10 +186,12 @@ fn play(seed: u64, store: Store) -> Result<usize, String> {
         history: Vec::new(),
         bases: HashMap::new(),
         recalled: 0,
+        known: Known::default(),
     };
     for _ in 0..TICKS_MAX {
         if world.outside_left == 0 && world.outside.is_empty() && world.executions.iter().all(Execution::is_over) {
-            return with(None, || world.check()).map(|()| world.recalled);
+            let [adopted, refused, skipped] = world.known.counts();
+            return with(None, || world.check()).map(|()| [world.recalled, adopted, refused, skipped]);
         }
         world.tick()?;
     }
@@ -214,9 +223,9 @@ impl Execution {
     }
 
     fn take_squashed(&mut self) {
-        let squashed: Vec<ColumnId> = self.pipeline.take_squashed().into_iter().map(|squashed| squashed.column).collect();
-        for run in &mut self.runs {
-            if let Some(run) = run.take_if(|run| squashed.contains(&run.column)) {
+        for Squashed { column, cause } in self.pipeline.take_squashed() {
+            if let Some(run) = self.runs.iter_mut().find_map(|run| run.take_if(|run| run.column == column)) {
+                run.program.outer.squashed(&cause);
                 self.squashed.push(run.program);
             }
         }
@@ -314,7 +323,8 @@ impl World {
         }
         let outer = Transaction::of_call(&transaction);
         assert!(Arc::ptr_eq(&outer, &transaction), "the first run is the column's");
-        let program = Program { outer, ..Program::new(number) };
+        let mut program = Program { outer, ..Program::new(number) };
+        program.begin_callees(&self.known, &mut self.random);
         execution.runs[at] = Some(Run { column, input, program, has_ended: false });
     }
 
@@ -334,6 +344,9 @@ impl World {
         let running = execution.runs.iter_mut().flatten().filter(|run| !run.has_ended).collect::<Vec<_>>();
         let Some(at) = (!running.is_empty()).then(|| self.random.usize(..running.len())) else { return Ok(()) };
         let Some(run) = running.into_iter().nth(at) else { return Ok(()) };
+        if run.program.callee_goes(&mut self.random, &self.store) {
+            return Ok(());
+        }
         let goes_on = match &self.before {
             Some(before) if self.random.u8(..10) == 0 => run.program.go(&**before),
             _ => run.program.go(&self.store),
@@ -343,6 +356,7 @@ impl World {
             if !matches!(run.program.outer.settle(!run.program.failed, None), Settled::Done) {
                 return Err("the end of a column is more than its end".to_owned());
             }
+            run.program.leave(&self.known);
         }
         Ok(())
     }
@@ -422,6 +436,7 @@ impl World {
                     let run =
                         execution.runs[at].take_if(|run| run.column == column).ok_or("a column of another place is committed")?;
                     execution.outputs.push(run.output(at));
+                    run.program.outer.decided(Verdict::Committed);
                     if let Some(basis) = found.basis {
                         self.bases.insert(run.program.number, (basis, run.program.seen));
                     }
@@ -484,7 +499,7 @@ impl World {
 }
 
 /// Plays one with that mistake; what is wrong with it, or that a function sees what cannot be.
-fn played(seed: u64, store: Store, mutant: Option<Mutant>) -> Result<usize, String> {
+fn played(seed: u64, store: Store, mutant: Option<Mutant>) -> Result<Counts, String> {
     let played = catch_unwind(AssertUnwindSafe(|| with(mutant, || play(seed, store))));
     played.unwrap_or_else(|_| Err("it panics".to_owned()))
 }
@@ -504,9 +519,12 @@ fn in_model() -> Store {
 fn what_is_run_ahead_is_as_one_after_the_other() {
     within_runtime(|| {
         let one = |seed| played(seed, in_model(), None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
-        let recalled: usize = seeds(SIMULATIONS).map(one).sum();
-        println!("{recalled} runs were recalled");
-        assert!(recalled > 0);
+        let mut sums = [0; 4];
+        for seed in seeds(SIMULATIONS) {
+            sums.iter_mut().zip(one(seed)).for_each(|(sum, count)| *sum += count);
+        }
+        println!("{sums:?} runs were recalled, and callees adopted, refused and left out");
+        assert!(sums.iter().all(|sum| *sum > 0), "{sums:?}");
     });
 }
 
@@ -540,6 +558,16 @@ fn each_mistake_of_a_pipeline_is_noticed_within_a_thousand_seeds() {
         Mutant::RecallUnchecked,
         Mutant::RecallIsBlind,
         Mutant::RecallIsKept,
+        Mutant::AdoptedReadLost,
+        Mutant::AdoptedUnder,
+        Mutant::AdoptedUnchecked,
+        Mutant::AdoptedPastColumns,
+        Mutant::AdoptedOfGone,
+        Mutant::AdoptedOfNothing,
+        Mutant::RefusedStays,
+        Mutant::KnownUnread,
+        Mutant::KnownUnder,
+        Mutant::KnownUnchecked,
     ];
     within_runtime(|| {
         for mutant in mutants {

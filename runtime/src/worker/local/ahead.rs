@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::Worker;
 use super::calls::{invocation, watched_call};
-use super::known::{Proof, is_known};
+use super::known::{Proof, is_known, learn};
 use crate::host::{Body, CallFailure};
 use crate::invoke::Dispatcher;
 use crate::invoke::ahead::account::{Account, Entry};
@@ -82,7 +82,7 @@ impl Worker {
         let transaction = driver.context().transaction().filter(|transaction| transaction.may_have_beside());
         let Some(transaction) = transaction.cloned() else { return };
         let Some(input) = whole(&invocation.input.body) else { return };
-        let expected = match invocation.runs_again() {
+        let expected = match invocation.runs_again() || transaction.is_repeated() {
             false => speculation.calls(invocation.function.version, &input, LAUNCH),
             // Its callees take their turns over the keys over which it has conflicted.
             true => Vec::new(),
@@ -205,7 +205,8 @@ impl Worker {
         }))
     }
 
-    /// A run is over, or runs again. What was begun for it and not called is dropped; what it leaves to be counted and learned is, or goes to its caller.
+    /// A run is over, or runs again. What was begun for it and not called is dropped; what it leaves to be counted and learned is, or goes to its caller. Where another's commit decides about it, what is only
+    /// learned waits for that.
     pub(super) fn end_ahead(&mut self, started: &mut Started, proof: Proof) {
         let Some(ahead) = started.ahead.take() else { return };
         let (function, now) = (&started.invocation.function, Instant::now());
@@ -220,14 +221,14 @@ impl Worker {
         if let Some(above) = &started.invocation.account {
             return above.take_from(&account);
         }
-        for entry in account.take() {
-            if let Entry::Ended { function, failure, .. } = &entry {
-                self.shard.note(function, |row| row.ended(failure.as_ref()));
+        let (ended, left): (Vec<_>, Vec<_>) = account.take().into_iter().partition(|entry| matches!(entry, Entry::Ended { .. }));
+        for entry in ended {
+            if let Entry::Ended { function, failure, .. } = entry {
+                self.shard.note(&function, |row| row.ended(failure.as_ref()));
             }
-            if let Some(speculation) = &function.ahead {
-                proof.learn(&entry, &transaction, speculation);
-            }
-            entry.learn();
+        }
+        if let Some(speculation) = &function.ahead {
+            learn(left, proof, &transaction, speculation);
         }
     }
 }

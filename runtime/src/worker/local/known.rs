@@ -21,7 +21,7 @@ use crate::reply::{Answer, Content, Record, Reply};
 use crate::speculate::replies::{Known, REPLY_BYTES_MAX};
 use crate::speculate::sequence::CALLS_MAX;
 use crate::speculate::{Of, Speculation};
-use crate::txn::Transaction;
+use crate::txn::{Transaction, Verdict};
 
 /// What is known about what a run has read, now that it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,32 @@ impl Proof {
             }
             _ => {}
         }
+    }
+}
+
+/// Learns what the outermost run and its callees have left. Where another's commit decides about the run, that is when this is known.
+pub(super) fn learn(mut left: Vec<Entry>, proof: Proof, transaction: &Transaction, speculation: &Arc<Speculation>) {
+    let learn_all = |left: Vec<Entry>, proof: Proof, transaction: &Transaction, speculation: &Speculation| {
+        for entry in left {
+            proof.learn(&entry, transaction, speculation);
+            entry.learn();
+        }
+    };
+    if left.is_empty() || !matches!(proof, Proof::Committed | Proof::Failed) {
+        return learn_all(left, proof, transaction, speculation);
+    }
+    // What it has changed is known now: later the commit has taken it.
+    left.retain(|entry| if let Entry::Replied { known, .. } = entry { transaction.leaves(&known.footprint) } else { true });
+    let speculation = Arc::clone(speculation);
+    let then = transaction.when_decided(Box::new(move |verdict, outermost| match verdict {
+        Verdict::Committed => learn_all(left, proof, outermost, &speculation),
+        Verdict::Stale => {
+            left.retain(Entry::is_fact);
+            learn_all(left, Proof::Stale, outermost, &speculation);
+        }
+    }));
+    if let Some(now) = then {
+        now(Verdict::Committed, transaction);
     }
 }
 

@@ -31,7 +31,7 @@ use super::task::{self, Finished, Made};
 use super::{Refused, moving, name_of};
 use crate::kv::{self, BucketKey, Commit, KvError, Record};
 use crate::speculate::paths::Trail;
-use crate::txn::{PutOff, Settled};
+use crate::txn::{PutOff, Settled, Verdict};
 use crate::workflow::failure::of_store;
 use crate::workflow::speculative::Watched;
 use crate::workflow::{Runner, Workflow, express};
@@ -481,10 +481,15 @@ impl<R: Runner + 'static> Live<R> {
             Settled::Done => self.core.pins.wrote(&sets),
             Settled::Failed(error) => return Err(Turn::TaskFailed(of_store(&error))),
             Settled::Stale | Settled::Commit(_) => {
-                return Err(Turn::Again(transaction.and_then(|transaction| transaction.take_conflicted())));
+                let conflicted = transaction.and_then(|transaction| {
+                    transaction.decided(Verdict::Stale);
+                    transaction.take_conflicted()
+                });
+                return Err(Turn::Again(conflicted));
             }
         }
         if let Some(transaction) = transaction {
+            transaction.decided(Verdict::Committed);
             self.send_put_off(transaction.take_calls());
         }
         Ok((summary, size))

@@ -25,7 +25,7 @@ use crate::config::Instance;
 use crate::invoke::function::Function;
 use crate::kv::{self, BucketKey, Commit, KvError};
 use crate::txn::contention::First;
-use crate::txn::{Isolation, Outside, Settled, Transaction};
+use crate::txn::{Isolation, Outside, Settled, Transaction, Verdict};
 use crate::workflow::failure::{failed, of_function, of_store};
 use crate::workflow::function::{Asked, Call, has_no_room, replied};
 use crate::workflow::items::{Results, Unread};
@@ -98,7 +98,13 @@ pub(super) async fn carry_out<R: Runner + 'static>(
         let Some((transaction, ended_well)) = transaction else {
             return Finished { task: start.task, begun_ms, result, made: None };
         };
-        let (result, made) = match transaction.settle(ended_well, workflow.reach.kv.as_ref()) {
+        let settled = transaction.settle(ended_well, workflow.reach.kv.as_ref());
+        match &settled {
+            Settled::Done => transaction.decided(Verdict::Committed),
+            Settled::Stale => transaction.decided(Verdict::Stale),
+            Settled::Commit(_) | Settled::Failed(_) => {}
+        }
+        let (result, made) = match settled {
             Settled::Done => (result, None),
             Settled::Commit(commit) => (result, Some(Made { transaction, commit })),
             Settled::Failed(error) => (Err(of_store(&error)), None),
@@ -172,7 +178,8 @@ async fn call_version<R: Runner + 'static>(
     (start, mut first): (&StartTask, Option<First>),
 ) -> Result<Attempt, Missing> {
     let Some(_place) = core.unless_stopping(core.place(workflow)).await else { return Ok(stopping().into()) };
-    let mut back_off = back_off();
+    // It stands in a line where it was stale before.
+    let (mut back_off, is_repeated) = (back_off(), first.is_some());
     loop {
         let function = match core.version(workflow, &execution.pins, asked).await {
             Found::Version(function) => function,
@@ -183,7 +190,7 @@ async fn call_version<R: Runner + 'static>(
             Ok(input) => input,
             Err(failure) => return Ok(Err(failure).into()),
         };
-        let transaction = transaction(workflow, &function, &task_name(execution.id, start.task));
+        let transaction = transaction(workflow, &function, &task_name(execution.id, start.task), is_repeated);
         // The next one of the line takes a place while this one waits for the lock or runs.
         match (&transaction, first.take()) {
             (Some(transaction), Some(first)) => transaction.take_first(first).await,
@@ -241,13 +248,13 @@ pub(super) fn deadline(start: &StartTask) -> Instant {
 
 /// The transaction of which a call of that function is a part. What cannot run again with the same input, or keeps what it does in its own memory, has none: its writes are made when it makes
 /// them, and again if it runs again.
-fn transaction(workflow: &Workflow, function: &Function, name: &str) -> Option<Arc<Transaction>> {
+fn transaction(workflow: &Workflow, function: &Function, name: &str, is_repeated: bool) -> Option<Arc<Transaction>> {
     if function.streams_body || function.instance != Instance::Call {
         return None;
     }
     // Requests to other servers are made again where the task is.
     let default = || Isolation { contention: Arc::clone(&workflow.reach.contention), outside: Outside::Split };
-    Some(Transaction::begin_repeatable(&function.isolation.clone().unwrap_or_else(default), name))
+    Some(Transaction::begin_repeatable(&function.isolation.clone().unwrap_or_else(default), name, is_repeated))
 }
 
 /// An operation of the store.

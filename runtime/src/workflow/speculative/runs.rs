@@ -18,7 +18,7 @@ use crate::kv::{BucketKey, Space};
 use crate::memo::callees::Callees;
 use crate::speculate::skips::{Grounds, Skip};
 use crate::txn::pipeline::{Basis, Cause, ColumnId, Dewey, Findings, Pipeline, Squashed};
-use crate::txn::{Isolation, Transaction};
+use crate::txn::{Isolation, Transaction, Verdict};
 
 /// How it is known what a run rests on.
 pub(super) enum Rests {
@@ -151,7 +151,8 @@ impl<T> Runs<T> {
         for Squashed { column, cause } in squashed {
             let find = |column: ColumnId| self.of.iter().find(|(_, run)| run.column == column);
             let by = cause.by().and_then(find).map(|(_, run)| &run.task.state);
-            if let Some((run, _)) = find(column) {
+            if let Some((run, under_way)) = find(column) {
+                under_way.transaction.squashed(&cause);
                 story.squashed(*run, cause, by);
             }
         }
@@ -205,6 +206,7 @@ impl<T> Runs<T> {
             if let Some(held) = transaction.held() {
                 held.release();
             }
+            transaction.decided(Verdict::Committed);
             let grounds = match (rests, basis) {
                 (Rests::Skipped(old, version), basis) => {
                     knowledge.skipped(&task, version);
