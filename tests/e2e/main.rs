@@ -8,6 +8,7 @@ mod ahead_calls;
 mod ahead_calls_within;
 mod ahead_durable;
 mod ahead_over_kills;
+mod ahead_rpc;
 mod alone;
 mod applications;
 mod artifacts;

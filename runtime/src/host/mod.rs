@@ -357,6 +357,7 @@ fn is_admitted(
     if effect == Effect::External
         && let Some(transaction) = context.transaction()
         && !(transaction.may_split() || (transaction.has_outbox() && outbox::takes(function)))
+        && !rpc::joins(&Call::of(imported, args, instance, sandbox, context), function)
     {
         context.refused = Some(Failure::EffectRefused { module: function.module, name: function.name });
         return false;

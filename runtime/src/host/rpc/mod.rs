@@ -93,6 +93,20 @@ fn service(path: &PathAndQuery) -> Option<&str> {
     if service.is_empty() || method.is_empty() { None } else { Some(service) }
 }
 
+/// Whether that is a call with a whole request of a function of this server: what that does is a part of the caller's transaction, if it has one.
+pub(super) fn joins(call: &Call<'_>, function: &HostFunction) -> bool {
+    let is_whole = function.module == MODULE
+        && match function.name {
+            "begin" => call.args.u32(7) & FLAG_ENDS != 0,
+            name => name == "call",
+        };
+    let edge = || {
+        let path = path(call).ok()?;
+        call.context.ports.edges().ok()??.find(service(&path)?).cloned()
+    };
+    is_whole && matches!(edge(), Some(Edge::Function(_)))
+}
+
 /// The head's fields: those that arguments 2 and 3 list, and what gRPC needs besides.
 fn metadata(call: &Call<'_>, timeout: Option<Duration>) -> Result<HeaderMap, Stop> {
     let mut rows = piece(call, 2, METADATA_BYTES_MAX)?;
