@@ -1,12 +1,14 @@
-//! Calls by gRPC of functions of the same server within transactions: what they do is a part of the caller's commit.
+//! Calls by gRPC of functions of the same server within transactions: what they do is a part of the caller's commit, and with `speculation` of the caller they begin with it.
 
 use crate::kv::ask;
 use crate::transactions::on_every_store;
 use crate::{assert_failure, entry_with};
 use serde_json::{Value, json};
+use sledge_tests::http::Client;
 use sledge_tests::server::Server;
+use std::time::{Duration, Instant};
 
-/// A server with functions that call `t.Store`, in transactions and in none, and the function that offers it.
+/// A server with functions that call `t.Store`, in transactions with and without speculation and in none, and the function that offers it.
 fn serve(kv: &Value) -> Server {
     let edges = json!({ "t.Store": { "function": "store" }, "t.Far": { "url": "http://127.0.0.1:9" } });
     let function = |name: &str, more: Value| {
@@ -15,11 +17,19 @@ fn serve(kv: &Value) -> Server {
         entry
     };
     let functions = [
+        function("ahead", json!({ "isolation": "serializable", "speculation": "calls" })),
         function("t", json!({ "isolation": "serializable" })),
         function("plain", json!({})),
         function("store", json!({ "isolation": "serializable", "route": "/t.Store/*" })),
     ];
     Server::start(json!({ "kv": kv["kv"], "workers": 2, "functions": functions }))
+}
+
+/// How many runs that were begun ahead came to that.
+fn runs(server: &Server, result: &str) -> u64 {
+    let metrics = server.admin().get("/metrics").text();
+    let name = format!("sledge_speculative_runs_total{{tenant=\"default\",result=\"{result}\"}} ");
+    metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or(0)
 }
 
 #[test]
@@ -41,6 +51,41 @@ fn a_call_by_grpc_of_a_function_is_a_part_of_its_callers_transaction() {
             assert_failure(&reply, 500, "effect_refused", function, Some("t"));
         }
         assert_eq!(ask(&client, "/plain", "get a"), ["2"]);
+        server.stop();
+    });
+}
+
+fn took(client: &Client, path: &str, lines: &str, expected: &[&str]) -> Duration {
+    let began = Instant::now();
+    assert_eq!(ask(client, path, lines), expected, "{path}");
+    began.elapsed()
+}
+
+#[test]
+fn calls_by_grpc_begin_with_their_caller() {
+    on_every_store(|kv| {
+        let server = serve(kv);
+        let client = server.client();
+        ask(&client, "/plain", "set n 0");
+        let lines = (0..3).map(|call| format!("rpc t.Store/M{call} pause 1000;set u{call} 1")).collect::<Vec<_>>().join("\n");
+        let told = ["rpc 0 paused;set;"; 3];
+        let plain = took(&client, "/t", &lines, &told);
+        assert!(plain >= Duration::from_secs(3), "{kv}: {plain:?}");
+        (0..2).for_each(|_| _ = took(&client, "/ahead", &lines, &told));
+        let ahead = took(&client, "/ahead", &lines, &told);
+        assert!(ahead + Duration::from_secs(1) <= plain, "{kv}: {ahead:?}");
+        assert!(runs(&server, "adopted") >= 2, "{kv}");
+        // What a callee has read that its caller writes before the call, it reads again.
+        for round in 1..=6 {
+            let told = ask(&client, "/ahead", "next n\npause 20\nrpc t.Store/Other next n");
+            assert_eq!(
+                told,
+                [format!("next {}", 2 * round - 1), "paused".to_owned(), format!("rpc 0 next {};", 2 * round)],
+                "{kv}"
+            );
+        }
+        assert!(runs(&server, "squashed") > 0, "{kv}");
+        assert_eq!(ask(&client, "/plain", "get n\nget u0\nget u2"), ["12", "1", "1"], "{kv}");
         server.stop();
     });
 }

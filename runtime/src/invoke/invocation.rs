@@ -124,6 +124,13 @@ impl Invocation {
         (input, transaction)
     }
 
+    /// Says in the request's head, if it has one, where it stands in its trace.
+    pub(crate) fn tell_trace(&mut self) {
+        if let (Some(trace), Some(head)) = (&self.trace, &mut self.input.head) {
+            trace.context().inject(&mut head.headers);
+        }
+    }
+
     /// From now on it waits for the run of an equal request: until the time at which it runs itself.
     pub(crate) fn follow(&mut self, follower: Follower, now: Instant) {
         self.times.taken = now;

@@ -6,10 +6,11 @@
 //!     h      |-----|
 //! ```
 //!
-//! [`window`] says which calls are begun, and which of them a call adopts; [`account`] keeps what is counted and learned until it is known whether the run counts. How that is carried out, the worker
+//! [`window`] says which calls are begun, and which of them a call adopts; [`remote`] what equal calls by gRPC are; [`account`] keeps what is counted and learned until it is known whether the run counts. How that is carried out, the worker
 //! knows (`worker::local::ahead`), and what the callees have read and written the [transactions](crate::txn). `txn::tests::beside` plays all of it but the worker.
 
 pub(crate) mod account;
+pub(crate) mod remote;
 pub(crate) mod window;
 
 use std::fmt;

@@ -12,9 +12,10 @@ use bytes::Bytes;
 use super::Worker;
 use super::calls::{invocation, watched_call};
 use super::known::{Proof, is_known, learn};
-use crate::host::{Body, CallFailure};
+use crate::host::{Body, CallFailure, RpcRequest};
 use crate::invoke::Dispatcher;
 use crate::invoke::ahead::account::{Account, Entry};
+use crate::invoke::ahead::remote::Asked;
 use crate::invoke::ahead::window::{Reached, Window};
 use crate::invoke::ahead::{Ahead, Run};
 use crate::invoke::caller::Caller;
@@ -41,6 +42,8 @@ pub(super) struct Call<'a> {
     pub(super) input: &'a Bytes,
     /// Which of its host calls this is.
     pub(super) host_call: u32,
+    /// What a call by gRPC says besides.
+    pub(super) rpc: Option<&'a RpcRequest>,
 }
 
 /// What runs where a callee that was begun ahead is not adopted: the call, as it is without that.
@@ -48,7 +51,7 @@ struct Again {
     dispatcher: Arc<Dispatcher>,
     function: Arc<Function>,
     caller: (Arc<Caller>, u32),
-    input: Bytes,
+    asked: Asked,
     request_id: Option<Arc<str>>,
     trace: Option<Arc<Trace>>,
     joins: Arc<Transaction>,
@@ -58,13 +61,16 @@ struct Again {
 
 impl Again {
     async fn reply(self) -> Result<Reply, Failure> {
-        let callee = invocation(&self.dispatcher, self.function, self.caller, self.input, None);
+        // It was begun with that.
+        let (_, input, rpc) = Asked::request(&self.asked.callee, &self.asked.argument).ok_or(Failure::Internal)?;
+        let callee = invocation(&self.dispatcher, self.function, self.caller, input, rpc);
         let mut callee = callee.map_err(|failure| match failure {
             CallFailure::Failed(failure) => failure,
             // It was begun before, below the same caller.
             CallFailure::TooDeep => Failure::Internal,
         })?;
         (callee.request_id, callee.trace) = (self.request_id, self.trace);
+        callee.tell_trace();
         (callee.joins, callee.tells, callee.account) = (Some(self.joins), self.tells, Some(self.account));
         self.dispatcher.begin(callee, &*self.dispatcher).reply().await
     }
@@ -109,18 +115,19 @@ impl Worker {
 
     /// Begins a call before it is made, if that can be.
     fn begin_call(&mut self, started: &mut Started, expected: &Expected, ahead: &Ahead, now: Instant) -> Option<Run> {
-        let callee = started.invocation.function.neighbours.find(&expected.callee).ok()?;
+        let (name, input, rpc) = Asked::request(&expected.callee, &expected.argument)?;
+        let callee = started.invocation.function.neighbours.find(&name).ok()?;
         // One with a limit would take the place of a call that is made.
         if !callee.can_be_dropped() || callee.gate.is_limited() {
             return None;
         }
         // It need not run at all, as a rule.
-        if is_known(&started.invocation.function, &callee, &expected.argument) {
+        if rpc.is_none() && is_known(&started.invocation.function, &callee, &input) {
             return None;
         }
         let transaction = Transaction::beside(started.driver.context().transaction()?)?;
         // By which host call it is called is not known yet.
-        let mut invocation = self.callee(started, &expected.callee, expected.argument.clone(), 0, None).ok()?;
+        let mut invocation = self.callee(started, &name, input, 0, rpc).ok()?;
         let context = started.driver.context();
         let replies = ahead.account.replies();
         let tells = (context.is_watched() || replies.is_some()).then(Arc::<Callees>::default);
@@ -131,6 +138,7 @@ impl Worker {
         invocation.identity.is_speculative = true;
         invocation.request_id = context.request_id().cloned();
         invocation.trace = context.trace().map(|trace| trace.call());
+        invocation.tell_trace();
         invocation.joins = Some(Arc::clone(&transaction));
         (invocation.tells, invocation.account) = (tells.clone(), Some(Arc::clone(&account)));
         let dispatcher = Arc::clone(&self.dispatcher);
@@ -141,14 +149,17 @@ impl Worker {
     /// A run has come to a call. What answers it, where that was begun before or is known.
     pub(super) fn reach(&mut self, started: &mut Started, call: &Call<'_>) -> Option<Answer> {
         let ahead = started.ahead.as_mut()?;
+        let asked = Asked::of(call.name, call.input, call.rpc)?;
         let now = Instant::now();
-        let ordinal = ahead.reached(call.name, call.input, now);
-        let Reached { adopted, dropped } = ahead.window.reached(ordinal, call.name, call.input);
+        let ordinal = ahead.reached(&asked.callee, &asked.argument, now);
+        let Reached { adopted, dropped } = ahead.window.reached(ordinal, &asked.callee, &asked.argument);
         if let Some((ordinal, run)) = dropped {
             drop_run(&started.invocation.function, ordinal, run, now);
         }
         let answer = match adopted {
-            Some(adopted) => self.adopt(started, call, adopted, now),
+            Some(adopted) => self.adopt(started, (call, asked), adopted, now),
+            // What a call by gRPC says besides is in no key of what is known.
+            None if call.rpc.is_some() => None,
             None => self.skip(started, call, ordinal),
         };
         self.begin_expected(started);
@@ -156,7 +167,13 @@ impl Worker {
     }
 
     /// What answers a call for which that was begun. None where the function is another one by now.
-    fn adopt(&self, started: &mut Started, call: &Call<'_>, (ordinal, run): (usize, Run), now: Instant) -> Option<Answer> {
+    fn adopt(
+        &self,
+        started: &mut Started,
+        (call, asked): (&Call<'_>, Asked),
+        (ordinal, run): (usize, Run),
+        now: Instant,
+    ) -> Option<Answer> {
         let served = started.invocation.function.neighbours.find(call.name);
         let function = Arc::clone(&started.invocation.function);
         let transaction =
@@ -170,7 +187,7 @@ impl Worker {
             dispatcher: Arc::clone(&self.dispatcher),
             function: Arc::clone(&run.callee),
             caller: (Arc::clone(started.calls_as()), call.host_call),
-            input: call.input.clone(),
+            asked,
             request_id: started.driver.context().request_id().cloned(),
             trace: started.driver.context().trace().map(|trace| trace.call()),
             joins: Arc::clone(&to),

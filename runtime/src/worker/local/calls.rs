@@ -102,8 +102,8 @@ impl Worker {
                 let _ = watched_call(started, false);
                 continue;
             }
-            if let (Some(id), None) = (id, &rpc)
-                && let Some(answer) = self.reach(started, &Call { name: &name, input: &input, host_call })
+            if let Some(id) = id
+                && let Some(answer) = self.reach(started, &Call { name: &name, input: &input, host_call, rpc: rpc.as_ref() })
             {
                 started.driver.called(id, Ok(answer));
                 continue;
@@ -117,10 +117,8 @@ impl Worker {
             let answer = match self.callee(started, &name, input, host_call, rpc) {
                 Ok(mut callee) => {
                     callee.request_id = started.driver.context().request_id().cloned();
-                    if let (Some(trace), Some(head)) = (&trace, &mut callee.input.head) {
-                        trace.context().inject(&mut head.headers);
-                    }
                     (callee.trace, callee.joins, callee.tells, callee.account) = (trace, joins, tells, account);
+                    callee.tell_trace();
                     let dispatcher = Arc::clone(&self.dispatcher);
                     match (id, quantum_began) {
                         (Some(CallId::Now), Some(quantum_began)) if self.scheduler.may_begin_within() => {
