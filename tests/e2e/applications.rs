@@ -102,6 +102,10 @@ fn keys_of_applications_are_checked_as_all_others() {
     for (function, expected) in [
         ("sources = 1", "unknown key `sources` at applications[0].functions[0]; did you mean `source`?"),
         ("routes = ['/x']", "unknown key `routes` at applications[0].functions[0]; "),
+        (
+            "speculation = 'calls'",
+            "`speculation` at applications[0].functions[0]: a function of an application streams its requests",
+        ),
         ("deadlin_ms = 3", "unknown key `deadlin_ms` at applications[0].functions[0]; did you mean `deadline_ms`?"),
         ("deadline_ms = 'soon'", "applications[0].functions[0].deadline_ms: invalid type: string \"soon\", expected u64"),
         ("expose = 3", "applications[0].functions[0].expose: expected true, false or a list of services"),

@@ -195,7 +195,11 @@ fn unknown_keys(root: &Value, schema: &Value, tree: &Value, at: &mut String, pro
                         unknown_keys(root, schema, value, at, problems);
                         at.truncate(length);
                     }
-                    None => problems.push((String::new(), unknown(key, at, known.keys().map(String::as_str)))),
+                    None => {
+                        let why = application::is_transactional(at, key);
+                        let message = why.unwrap_or_else(|| unknown(key, at, known.keys().map(String::as_str)));
+                        problems.push((String::new(), message));
+                    }
                 }
             }
         }

@@ -57,6 +57,20 @@ const DECIDED: [&str; 23] = [
     "edges",
 ];
 
+/// Settings that only functions have whose requests are transactions.
+const TRANSACTIONAL: [&str; 4] = ["isolation", "effects", "speculative", "speculation"];
+
+/// What to say of a setting that a function has, and none of an application at that key: its requests are no transactions.
+pub(super) fn is_transactional(at: &str, key: &str) -> Option<String> {
+    let is_function = at.strip_prefix("applications[").is_some_and(|at| at.contains(".functions["));
+    (is_function && TRANSACTIONAL.contains(&key)).then(|| {
+        format!(
+            "`{key}` at {at}: a function of an application streams its requests and replies, so these are no transactions, cannot be taken back, and do not start ahead; leave `{key}` out, or make \
+             the program one of `[[functions]]` with `edges`"
+        )
+    })
+}
+
 /// Functions that call each other over gRPC, built from the sources of gRPC servers by `sledge build`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
