@@ -205,6 +205,7 @@ impl<'a> Server<'a> {
             started: false,
             level: 0,
             class: 0,
+            is_speculative: false,
         };
         self.gates[function].enter(Job { key, task, runs: false })
     }
@@ -217,7 +218,7 @@ impl<'a> Server<'a> {
 
     /// Queues a job for the worker that has time first; where all are busy, one whose guest runs alone is interrupted.
     fn inject(&mut self, job: Job) {
-        if !self.exchange.inject(job) {
+        if self.exchange.inject(job) == sledge_schedule::Woken::None {
             let alone = |worker: &Worker| matches!(worker.thread, Thread::Runs(Run { is_alone: true, .. }));
             if let Some(worker) = self.workers.iter().position(alone) {
                 self.rouse(worker);

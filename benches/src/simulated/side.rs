@@ -7,7 +7,7 @@ use std::task::Wake;
 
 use crossbeam_deque::Worker as Deque;
 use sledge_schedule::gate::Entrant;
-use sledge_schedule::{Exchange, Phase, Shared, Task, TaskId, Work};
+use sledge_schedule::{Exchange, Phase, Rest, Shared, Task, TaskId, Work};
 
 /// An invocation's place, and which of those that had it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +82,7 @@ impl Shared for Side {
     }
 
     fn take_injected(&mut self) -> Vec<Job> {
-        self.exchange.take_injected()
+        self.exchange.take_injected(|_| true)
     }
 
     fn push(&mut self, job: Job) {
@@ -108,8 +108,8 @@ impl Shared for Side {
         self.exchange.set_backlog(self.index, backlog);
     }
 
-    fn others_are_idle(&self) -> bool {
-        self.steals && self.exchange.others_are_idle(self.index)
+    fn others(&self) -> Rest {
+        if self.steals { self.exchange.others(self.index) } else { Rest::Busy }
     }
 
     fn busy(&mut self) {
@@ -118,6 +118,14 @@ impl Shared for Side {
 
     fn try_idle(&mut self) -> bool {
         self.exchange.try_idle(self.index)
+    }
+
+    fn try_slack(&mut self) -> bool {
+        self.exchange.try_slack(self.index)
+    }
+
+    fn changes(&self) -> u64 {
+        0
     }
 
     fn phase(&self) -> Phase {

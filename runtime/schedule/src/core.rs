@@ -11,6 +11,8 @@
 //!    they have. Reading and answering requests is part of what a function uses.
 //! 3. *Which invocation*: of a function the oldest, in levels ([`group`](super::group)); under the other policies each in turn, by arrival, or by deadline.
 //!
+//! What was begun ahead and is not asked for runs where all of that leaves time ([`slack`](super::slack)).
+//!
 //! Before all of that come those whose time is over: the deadline, also of what has not begun, and the budget of processor time. An invocation that cannot be expected
 //! to meet its deadline is ended before it costs processor time: when it arrives, if what is older leaves it no chance on any worker, or when its turn comes.
 
@@ -18,6 +20,7 @@ mod classed;
 mod decision;
 mod giving;
 mod shedding;
+mod speculative;
 
 #[cfg(test)]
 mod tests;
@@ -39,6 +42,7 @@ use crate::group::Group;
 use crate::in_flight::PER_WORKER_MAX;
 use crate::policy::Policy;
 use crate::run_queue::RunQueue;
+use crate::slack::Slack;
 use crate::task::{FunctionId, Task, TaskId, TenantId};
 use crate::turns::{Has, Turn, Turns};
 
@@ -118,6 +122,8 @@ pub(crate) struct Core {
     give_from: Option<usize>,
     /// When a started sandbox was last given away.
     gave_started: Option<Instant>,
+    /// What is speculative, once there was anything. All else here is about what is asked for.
+    slack: Option<Box<Slack>>,
 }
 
 impl Core {
@@ -154,13 +160,15 @@ impl Core {
             to_give: 0,
             give_from: None,
             gave_started: None,
+            slack: None,
         }
     }
 
     /// Number of tasks that wait for their turn, begun or not.
     #[must_use]
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting + self.shed.len() + usize::from(self.exceeded.is_some())
+        let speculative = self.slack.as_ref().map_or(0, |slack| slack.waiting() + slack.unwanted.len());
+        self.waiting + self.shed.len() + usize::from(self.exceeded.is_some()) + speculative
     }
 
     /// When the next blocked task goes on or is over, or one that is held may begin.
@@ -171,9 +179,11 @@ impl Core {
 
     /// Decides what to do next.
     pub(crate) fn decide(&mut self, now: Instant) -> Action {
-        let action = self.decide_action(now);
-        if action == Action::Io {
-            self.io_began = Some(now);
+        let action = self.decide_asked(now);
+        match action {
+            Action::Io => self.io_began = Some(now),
+            Action::Wait => return self.next_speculative(now),
+            _ => {}
         }
         action
     }
@@ -181,6 +191,9 @@ impl Core {
     /// Whether a request that has just arrived may run at once, before the worker's next turn: it would be next there, and nothing is gained by
     /// waiting. If so, [`Core::note`] what comes of it. After a while of this the worker's other duties come first, and others may help.
     pub(crate) fn may_run_at_once(&mut self, mut task: Task, now: Instant) -> bool {
+        if task.is_speculative {
+            return self.may_run_speculative_at_once(task);
+        }
         if self.classes.is_some() && !self.may_begin_at_once(&mut task, now) {
             return false;
         }
@@ -200,7 +213,11 @@ impl Core {
     /// If so, [`Core::note`] what comes of it.
     pub(crate) fn may_go_on_at_once(&mut self, task: Task) -> bool {
         let time_max = self.quantum.max(IO_INTERVAL);
-        let free = self.classes.is_none() && self.exceeded.is_none() && !self.is_full() && self.at_once < time_max;
+        let free = self.classes.is_none()
+            && self.exceeded.is_none()
+            && !self.is_full()
+            && self.at_once < time_max
+            && !task.is_speculative;
         if free {
             self.running = Some(task);
             self.running_at_once = true;
@@ -224,7 +241,7 @@ impl Core {
 
     /// Whether no more may begin.
     pub(crate) fn is_full(&self) -> bool {
-        self.started >= STARTED_MAX || self.blocked.count() >= BLOCKED_MAX
+        self.started >= STARTED_MAX || self.blocked.asked() >= BLOCKED_MAX
     }
 
     /// Takes note that the worker is about to wait: there is nothing to do.
@@ -248,7 +265,11 @@ impl Core {
                 self.looked = false;
                 self.to_give = 0;
                 self.holds_until = None;
+                if let Some(slack) = &mut self.slack {
+                    (slack.answered, slack.may_run, slack.to_give) = (false, false, 0);
+                }
             }
+            Event::Arrived(task) if task.is_speculative => self.slack().add(task),
             Event::Arrived(task) if !task.started && self.is_hopeless(&task, now) => self.shed.push_back(task.id),
             Event::Arrived(task) => {
                 if let Some(classes) = &mut self.classes {
@@ -259,6 +280,11 @@ impl Core {
             Event::Looked => self.looked = true,
             Event::Given => {}
             Event::Ended { ran } | Event::Returned { ran } => {
+                if let Some(task) = self.running.take_if(|task| task.is_speculative) {
+                    self.charge_speculative(&task, ran);
+                    self.speculative_is_over(task.id);
+                    return;
+                }
                 self.answered |= matches!(event, Event::Ended { .. });
                 if let Some(task) = self.running.take() {
                     self.served = Some((task.tenant, task.function, task.class));
@@ -273,6 +299,9 @@ impl Core {
                 if self.running_at_once {
                     self.at_once += ran;
                 }
+                if task.is_speculative {
+                    return self.slack().ran(task.tenant, ran);
+                }
                 // It is a part of its caller's microtask.
                 self.charge_group(&task, ran);
                 if is_over {
@@ -280,6 +309,14 @@ impl Core {
                 }
             }
             Event::Dropped => {
+                if let Some(task) = self.running.take_if(|task| task.is_speculative) {
+                    self.charge_speculative(&task, Duration::ZERO);
+                    return self.speculative_is_over(task.id);
+                }
+                if let Some(slack) = self.slack.as_mut().filter(|slack| slack.ends) {
+                    (slack.ends, slack.answered) = (false, true);
+                    return;
+                }
                 self.answered = true;
                 if let Some(task) = self.running.take() {
                     self.running_at_once = false;
@@ -296,7 +333,7 @@ impl Core {
             }
             Event::Blocked { ran, until } => {
                 if let Some(task) = self.suspended(ran, true) {
-                    if let Some(classes) = &mut self.classes {
+                    if let Some(classes) = self.classes.as_mut().filter(|_| !task.is_speculative) {
                         classes.blocked(&task, now);
                     }
                     let until = until.map_or(task.deadline, |until| until.min(task.deadline));
@@ -304,20 +341,31 @@ impl Core {
                 }
             }
             Event::Ready(id) => self.blocked.remove(id).into_iter().for_each(|task| self.add(task, now)),
-            Event::Wanted => {
+            Event::Wanted | Event::WantedAll => {
                 let not_begun = self.waiting - self.started;
                 let enough = not_begun.div_ceil(2).clamp(1, GIVEN_MAX);
                 self.to_give = enough.min(self.waiting.saturating_sub(1));
+                if event == Event::WantedAll {
+                    self.wanted_speculative();
+                }
             }
+            Event::Asked(id) => self.ask(id, now),
+            Event::GivenUp(id) => self.give_up(id),
+            Event::Slackens => self.slack().may_run = true,
         }
     }
 
     /// The next of all tasks, for a worker that ends them all.
     pub(crate) fn drain(&mut self) -> Option<TaskId> {
-        if let Some(id) = self.exceeded.take().or_else(|| self.shed.pop_front()) {
+        if let Some(id) = self.exceeded.take().or_else(|| self.shed.pop_front()).or_else(|| self.next_unwanted()) {
             return Some(id);
         }
-        let task = self.blocked.pop().or_else(|| self.take_any(|_| true))?;
+        let speculative = |slack: &mut Box<Slack>| slack.pop();
+        let task =
+            self.blocked.pop().or_else(|| self.take_any(|_| true)).or_else(|| self.slack.as_mut().and_then(speculative))?;
+        if task.is_speculative {
+            self.slack().forget(task.id);
+        }
         self.gone(&task);
         Some(task.id)
     }
@@ -333,11 +381,20 @@ impl Core {
     /// What was running is suspended, its microtask over or not; none when its processor time is used up.
     fn suspended(&mut self, ran: Duration, is_over: bool) -> Option<Task> {
         let mut task = self.running.take()?;
-        self.charge(&task, ran, is_over);
+        if task.is_speculative {
+            self.charge_speculative(&task, ran);
+        } else {
+            self.charge(&task, ran, is_over);
+        }
         task.cpu += ran;
         task.started = true;
         if task.cpu >= task.cpu_max {
-            self.gone(&task);
+            if task.is_speculative {
+                self.speculative_is_over(task.id);
+                self.slack().ends = true;
+            } else {
+                self.gone(&task);
+            }
             self.exceeded = Some(task.id);
             return None;
         }
@@ -378,6 +435,9 @@ impl Core {
     }
 
     fn add(&mut self, mut task: Task, now: Instant) {
+        if task.is_speculative {
+            return self.slack().add(task);
+        }
         let quantum = self.quantum;
         if let Some(classes) = &mut self.classes {
             task.class = classes.classify(&task, now);
@@ -481,7 +541,8 @@ impl Core {
         }
     }
 
-    fn decide_action(&mut self, now: Instant) -> Action {
+    /// The same, but for what is speculative and is to be run.
+    fn decide_asked(&mut self, now: Instant) -> Action {
         while self.blocked.next().is_some_and(|at| at <= now) {
             self.blocked.pop().into_iter().for_each(|task| self.add(task, now));
         }
@@ -491,7 +552,10 @@ impl Core {
         if let Some(id) = self.shed.pop_front() {
             return Action::Kill(id, Why::Overload);
         }
-        if let Some(id) = self.expired(now) {
+        if let Some(id) = self.next_unwanted() {
+            return Action::Kill(id, Why::Unwanted);
+        }
+        if let Some(id) = self.expired(now).or_else(|| self.next_late_speculative(now)) {
             return Action::Kill(id, Why::Deadline);
         }
         if self.to_give > 0 {
@@ -500,6 +564,9 @@ impl Core {
                 return Action::Give(task);
             }
             self.to_give = 0;
+        }
+        if let Some(task) = self.give_speculative(now) {
+            return Action::Give(task);
         }
         if self.waiting == 0 {
             return if self.looked { Action::Wait } else { Action::Look };

@@ -13,7 +13,8 @@ use std::task::Waker;
 
 use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
 
-use crate::sync::atomic::{AtomicBool, Ordering, fence};
+use crate::shared::Rest;
+use crate::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 
 /// The queues between workers; `W` is what they hold.
 pub struct Exchange<W> {
@@ -25,11 +26,26 @@ pub struct Exchange<W> {
 struct Slot<W> {
     stealer: Stealer<W>,
     waker: OnceLock<Waker>,
-    /// Waits, or is about to, and may be woken for others' work.
-    idle: AtomicBool,
+    /// How it [rests](Rest). If it is idle it waits, or is about to; if it has only what is speculative to do it runs that. Either may be woken for others' work.
+    rest: AtomicU8,
     /// Has work that others may take.
     backlog: AtomicBool,
 }
+
+/// Which worker was woken, if one was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// None rests: those that run guests look for work in their next turn.
+    None,
+    /// One that waits.
+    Idle,
+    /// That one, which runs what is speculative. If it does so without ticks it is to be interrupted.
+    Slack(usize),
+}
+
+const BUSY: u8 = Rest::Busy as u8;
+const SLACK: u8 = Rest::Slack as u8;
+const IDLE: u8 = Rest::Idle as u8;
 
 impl<W> fmt::Debug for Exchange<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,7 +61,7 @@ impl<W> Exchange<W> {
         let slot = |deque: &Deque<W>| Slot {
             stealer: deque.stealer(),
             waker: OnceLock::new(),
-            idle: AtomicBool::new(false),
+            rest: AtomicU8::new(BUSY),
             backlog: AtomicBool::new(false),
         };
         (Exchange { injector: Injector::new(), slots: deques.iter().map(slot).collect() }, deques)
@@ -57,8 +73,8 @@ impl<W> Exchange<W> {
         self.slots.len()
     }
 
-    /// Queues work for whichever worker has time first. False when none waits: one that runs guests finds it in its next turn.
-    pub fn inject(&self, work: W) -> bool {
+    /// Queues work for whichever worker has time first. Which one was woken for it.
+    pub fn inject(&self, work: W) -> Woken {
         self.injector.push(work);
         self.wake_one()
     }
@@ -70,12 +86,22 @@ impl<W> Exchange<W> {
 
     /// Whether a worker still waits, or is about to.
     pub fn is_idle(&self, index: usize) -> bool {
-        self.slots[index].idle.load(Ordering::Relaxed)
+        self.slots[index].rest.load(Ordering::Relaxed) == IDLE
     }
 
-    /// Whether a worker other than that one has nothing to do.
-    pub fn others_are_idle(&self, index: usize) -> bool {
-        self.slots.iter().enumerate().any(|(other, slot)| other != index && slot.idle.load(Ordering::Relaxed))
+    /// Whether a worker does something that is asked for, or was woken for that.
+    pub fn is_busy(&self, index: usize) -> bool {
+        self.slots[index].rest.load(Ordering::Relaxed) == BUSY
+    }
+
+    /// How that one of the other workers rests that rests most.
+    pub fn others(&self, index: usize) -> Rest {
+        let others = self.slots.iter().enumerate().filter(|(other, _)| *other != index);
+        match others.map(|(_, slot)| slot.rest.load(Ordering::Relaxed)).max() {
+            Some(IDLE) => Rest::Idle,
+            Some(SLACK) => Rest::Slack,
+            _ => Rest::Busy,
+        }
     }
 
     /// Registers how a worker is woken.
@@ -96,16 +122,30 @@ impl<W> Exchange<W> {
         (0..self.slots.len()).for_each(|index| self.wake(index));
     }
 
-    /// Wakes a worker that waits, if there is one.
-    fn wake_one(&self) -> bool {
+    /// Wakes a worker that waits, if there is one, or else one that runs what is speculative.
+    fn wake_one(&self) -> Woken {
         fence(Ordering::SeqCst);
+        let mut slack = None;
         for (index, slot) in self.slots.iter().enumerate() {
-            if slot.idle.load(Ordering::Relaxed) && slot.idle.swap(false, Ordering::SeqCst) {
-                self.wake(index);
-                return true;
+            match slot.rest.load(Ordering::Relaxed) {
+                IDLE if self.wake_if_rests(index) => return Woken::Idle,
+                SLACK => slack = slack.or(Some(index)),
+                _ => {}
             }
         }
-        false
+        match slack {
+            Some(index) if self.wake_if_rests(index) => Woken::Slack(index),
+            _ => Woken::None,
+        }
+    }
+
+    /// Wakes that worker, unless it has come to be busy meanwhile.
+    fn wake_if_rests(&self, index: usize) -> bool {
+        let rests = self.slots[index].rest.swap(BUSY, Ordering::SeqCst) != BUSY;
+        if rests {
+            self.wake(index);
+        }
+        rests
     }
 
     /// How many workers have what others may take.
@@ -113,25 +153,32 @@ impl<W> Exchange<W> {
         self.slots.iter().filter(|slot| slot.backlog.load(Ordering::Relaxed)).count()
     }
 
-    /// Says whether a worker's queue has what others may take, and if so wakes one of them.
-    pub fn set_backlog(&self, index: usize, backlog: bool) {
+    /// Says whether a worker's queue has what others may take, and if so wakes one of them. Which one that was.
+    pub fn set_backlog(&self, index: usize, backlog: bool) -> Woken {
         let slot = &self.slots[index];
         if slot.backlog.load(Ordering::Relaxed) != backlog {
             slot.backlog.store(backlog, Ordering::SeqCst);
         }
-        if backlog && self.slots.len() > 1 {
-            self.wake_one();
-        }
+        if backlog && self.slots.len() > 1 { self.wake_one() } else { Woken::None }
     }
 
     /// Marks a worker idle; false when there is work after all, and then it is not.
     pub fn try_idle(&self, index: usize) -> bool {
+        self.try_rest(index, IDLE)
+    }
+
+    /// The same of one that runs what is speculative, and nothing else.
+    pub fn try_slack(&self, index: usize) -> bool {
+        self.try_rest(index, SLACK)
+    }
+
+    fn try_rest(&self, index: usize, rest: u8) -> bool {
         let slot = &self.slots[index];
-        slot.idle.store(true, Ordering::SeqCst);
+        slot.rest.store(rest, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let others = || self.slots.iter().enumerate().any(|(other, slot)| other != index && slot.backlog.load(Ordering::SeqCst));
         if !self.injector.is_empty() || others() {
-            slot.idle.store(false, Ordering::SeqCst);
+            slot.rest.store(BUSY, Ordering::SeqCst);
             return false;
         }
         true
@@ -140,15 +187,23 @@ impl<W> Exchange<W> {
     /// Marks a worker busy.
     pub fn busy(&self, index: usize) {
         let slot = &self.slots[index];
-        if slot.idle.load(Ordering::Relaxed) {
-            slot.idle.store(false, Ordering::SeqCst);
+        if slot.rest.load(Ordering::Relaxed) != BUSY {
+            slot.rest.store(BUSY, Ordering::SeqCst);
         }
     }
 
-    /// A worker's share of what was injected: what it has taken from there so far leaves the others as much.
-    pub fn take_injected(&self) -> Vec<W> {
-        let count = self.injector.len().div_ceil(self.slots.len());
-        (0..count).map_while(|_| insist(|| self.injector.steal())).collect()
+    /// A worker's share of what was injected: what it has taken from there so far leaves the others as much. Of what does not count it takes what stands before the end of that: so nothing waits
+    /// there behind what is speculative for others to take it.
+    pub fn take_injected(&self, counts: impl Fn(&W) -> bool) -> Vec<W> {
+        let share = self.injector.len().div_ceil(self.slots.len());
+        let (mut taken, mut counted) = (Vec::new(), 0);
+        while counted < share
+            && let Some(work) = insist(|| self.injector.steal())
+        {
+            counted += usize::from(counts(&work));
+            taken.push(work);
+        }
+        taken
     }
 
     /// Moves what another worker gave away to this one's own queue, as much of it as is fair.

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::classes::{CLASSES, Classes, Microtask};
 use crate::core::{self, Core, Why};
+use crate::demand::Demand;
 use crate::policy::Policy;
-use crate::shared::{Phase, Shared};
-use crate::task::{Task, TaskId};
+use crate::shared::{Phase, Rest, Shared};
+use crate::task::{Rank, Task, TaskId};
 
 /// How long what was handed off may wait for another worker: longer than one takes to wake up.
 const HANDED_OFF_TIME_MIN: Duration = Duration::from_micros(200);
@@ -25,6 +26,16 @@ pub trait Work {
     /// What it does next, until it blocks or begins another phase. Asked only where microtasks have [classes](Classes).
     fn microtask(&self) -> Microtask {
         Microtask::default()
+    }
+
+    /// Whether it is asked for. If it is speculative that may change at any time, and then the count of [changes](Shared::changes) does.
+    fn demand(&self) -> Demand {
+        Demand::Asked
+    }
+
+    /// Where it stands as long as it is speculative.
+    fn rank(&self) -> Rank {
+        Rank::default()
     }
 }
 
@@ -134,6 +145,10 @@ pub struct Scheduler<S: Shared> {
     asked: bool,
     /// Whether everything is to be ended.
     stops: bool,
+    /// Whether the others have been told that there is only what is speculative to do.
+    is_slack: bool,
+    /// How often what is asked for had changed when it was looked last.
+    changes: u64,
     stolen: u64,
 }
 
@@ -159,6 +174,8 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
             offered: None,
             asked: false,
             stops: false,
+            is_slack: false,
+            changes: 0,
             stolen: 0,
         }
     }
@@ -177,7 +194,10 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
             Event::Submitted(task) => return self.submit(task, false, now),
             Event::Followed(task) => return self.submit(task, true, now),
             Event::Arrived(work) => self.add(work, now),
-            Event::Ready(id) => self.core.note(core::Event::Ready(id), now),
+            Event::Ready(id) => {
+                self.look_at(id, now);
+                self.core.note(core::Event::Ready(id), now);
+            }
             Event::Ended { ran } => self.over(core::Event::Ended { ran }, now),
             Event::Returned { ran } => self.over(core::Event::Returned { ran }, now),
             Event::Called { task, ran, is_over } => self.core.note(core::Event::Called { task, ran, is_over }, now),
@@ -205,6 +225,12 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
             && self.shared.is_queue_empty()
             && !self.shared.has_injected()
             && self.shared.phase() != Phase::Killing
+    }
+
+    /// Whether the others have been told that it has only what is speculative to do.
+    #[must_use]
+    pub const fn is_slack(&self) -> bool {
+        self.is_slack
     }
 
     /// When the next blocked task goes on or is over.
@@ -255,6 +281,7 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
     fn submit(&mut self, task: Task, follows: bool, now: Instant) -> Action<S::Work> {
         let is_alone = self.shared.is_queue_empty() && !self.shared.has_injected();
         self.shared.busy();
+        self.is_slack = false;
         let id = self.vacant();
         if self.core.has_classes() {
             // Its number may have been another's.
@@ -272,6 +299,7 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
 
     fn begin_turn(&mut self, now: Instant) {
         self.shared.busy();
+        self.is_slack = false;
         self.asked = false;
         self.stops = self.shared.phase() == Phase::Killing;
         // What no other worker took for a while.
@@ -294,23 +322,37 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
                 }
             }
         }
+        self.look_at_all(now);
         loop {
             let event = match self.core.decide(now) {
-                core::Action::Run(id) => match self.take(id) {
-                    Some(work) => return Action::Run(id, work),
-                    None => core::Event::Dropped,
-                },
+                core::Action::Run(id) => {
+                    if self.is_slack && !self.core.runs_speculative() {
+                        self.shared.busy();
+                        self.is_slack = false;
+                    }
+                    match self.take(id) {
+                        Some(work) => return Action::Run(id, work),
+                        None => core::Event::Dropped,
+                    }
+                }
                 core::Action::Kill(id, why) => match self.take(id) {
                     Some(work) => return Action::Kill(id, work, why),
                     None => core::Event::Dropped,
                 },
                 core::Action::Give(id) => self.hand_off(id, now),
                 core::Action::Look => self.look(now),
-                core::Action::Io if !self.asked && self.core.waiting() > 1 && self.shared.others_are_idle() => {
-                    self.asked = true;
-                    core::Event::Wanted
+                core::Action::Slacken if !self.is_slack && !self.shared.try_slack() => return Action::Io,
+                core::Action::Slacken => {
+                    self.is_slack = true;
+                    core::Event::Slackens
                 }
-                core::Action::Io => return Action::Io,
+                core::Action::Io => match self.what_others_want() {
+                    Some(event) => {
+                        self.asked = true;
+                        event
+                    }
+                    None => return Action::Io,
+                },
                 core::Action::Wait if self.core.is_holding() => match self.hold(now) {
                     Some(event) => event,
                     None if !self.shared.try_idle() => return Action::Io,
@@ -330,18 +372,54 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
     /// while the worker waits.
     fn hold(&mut self, now: Instant) -> Option<core::Event> {
         let is_due = self.offered.is_none_or(|at| now.saturating_duration_since(at) >= self.quantum);
-        let is_wanted = is_due && !self.asked && self.shared.is_queue_empty() && self.shared.others_are_idle();
+        let is_wanted = is_due && !self.asked && self.shared.is_queue_empty() && self.shared.others() > Rest::Busy;
         if is_wanted {
             (self.asked, self.offered) = (true, Some(now));
         }
         is_wanted.then_some(core::Event::Wanted)
     }
 
+    /// What other workers want that do nothing which is asked for, if that was not asked in this turn: something else than what this worker does next.
+    fn what_others_want(&self) -> Option<core::Event> {
+        if self.asked || self.core.waiting() <= 1 {
+            return None;
+        }
+        match self.shared.others() {
+            Rest::Idle => Some(core::Event::WantedAll),
+            Rest::Slack if self.core.waiting_asked() > 1 => Some(core::Event::Wanted),
+            Rest::Slack | Rest::Busy => None,
+        }
+    }
+
+    /// Finds out which of all that is speculative is asked for, or not wanted, if that may have changed.
+    fn look_at_all(&mut self, now: Instant) {
+        if !self.core.has_speculative() {
+            return;
+        }
+        // Before the tasks: what changes from now on changes the count.
+        let changes = self.shared.changes();
+        if changes != std::mem::replace(&mut self.changes, changes) {
+            self.core.speculative().into_iter().for_each(|id| self.look_at(id, now));
+        }
+    }
+
+    /// Finds out whether something is asked for that was speculative.
+    fn look_at(&mut self, id: TaskId, now: Instant) {
+        if !self.core.has_speculative() {
+            return;
+        }
+        match self.tasks.get(id.0 as usize).and_then(Option::as_ref).map(Work::demand) {
+            Some(Demand::Asked) => self.core.note(core::Event::Asked(id), now),
+            Some(Demand::Unwanted) => self.core.note(core::Event::GivenUp(id), now),
+            Some(Demand::Speculative) | None => {}
+        }
+    }
+
     /// Looks for work elsewhere, and takes in what there is.
     fn look(&mut self, now: Instant) -> core::Event {
         self.take_queue(now);
         self.take_injected(now);
-        if self.core.waiting() == 0 || self.core.is_holding() {
+        if self.core.waiting_asked() == 0 || self.core.is_holding() {
             self.stolen += self.shared.steal() as u64;
             self.take_queue(now);
         }
@@ -386,9 +464,13 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
             if self.core.has_classes() && Core::ends_microtask(&event) {
                 self.core.announce(id, work.microtask());
             }
+            if self.core.runs_speculative() {
+                self.core.announce_rank(id, work.rank());
+            }
             self.tasks[id.0 as usize] = Some(work);
+            self.core.note(event, now);
+            self.look_at(id, now);
         }
-        self.core.note(event, now);
     }
 
     /// Takes a task for the worker.
@@ -401,6 +483,9 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
     fn add(&mut self, work: S::Work, now: Instant) {
         let id = self.vacant();
         let task = work.task(id);
+        if task.is_speculative {
+            self.core.announce_rank(id, work.rank());
+        }
         if self.core.has_classes() {
             self.core.announce(id, work.microtask());
         }

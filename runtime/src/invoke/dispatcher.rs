@@ -18,7 +18,8 @@ use super::invocation::{Invocation, Times};
 use super::work::Work;
 use crate::outcome::Failure;
 use crate::reply::{Answer, ReplyTo};
-use crate::schedule::{Exchange, Phase, Requests, Used};
+use crate::schedule::demand::Changes;
+use crate::schedule::{Exchange, Phase, Requests, Used, Woken};
 use crate::speculate::depth::Load;
 use crate::watch::Watcher;
 
@@ -37,6 +38,8 @@ pub struct Dispatcher {
     /// Every worker's idle sandboxes.
     pools: Arc<Pools>,
     busy: Busy,
+    /// Of what is asked for, of all that was begun ahead.
+    changes: Arc<Changes>,
     /// Whether there was a request or a change of what is served since the server last came to rest.
     stirred: AtomicBool,
 }
@@ -63,6 +66,7 @@ impl Dispatcher {
             watcher: OnceLock::new(),
             pools: Pools::new(workers),
             busy: Busy::default(),
+            changes: Arc::default(),
             stirred: AtomicBool::new(false),
         };
         (Arc::new(dispatcher), deques)
@@ -79,6 +83,19 @@ impl Dispatcher {
     pub fn workload(&self, now: Instant) -> Load {
         let workers = self.exchange.workers();
         Load { percent: self.busy.percent(workers, now), waiting: self.exchange.backlogs(), workers }
+    }
+
+    /// How often it has changed what is asked for, of all that was begun ahead.
+    #[must_use]
+    pub fn changes(&self) -> &Arc<Changes> {
+        &self.changes
+    }
+
+    /// A worker was woken that may run what is speculative without ticks: then it is interrupted.
+    pub(crate) fn interrupt(&self, woken: Woken) {
+        if let (Woken::Slack(index), Some(watcher)) = (woken, self.watcher()) {
+            watcher.disturb(index);
+        }
     }
 
     /// Has workers interrupted by that one from now on.
@@ -228,9 +245,9 @@ impl Dispatcher {
 
     /// Queues an invocation for the worker that has time first.
     fn inject(&self, invocation: Box<Invocation>) {
-        let is_taken = self.exchange.inject(Work::Job(invocation));
-        if !is_taken && let Some(watcher) = self.watcher() {
-            watcher.disturb_any();
+        match (self.exchange.inject(Work::Job(invocation)), self.watcher()) {
+            (Woken::None, Some(watcher)) => watcher.disturb_any(),
+            (woken, _) => self.interrupt(woken),
         }
     }
 

@@ -209,6 +209,7 @@ impl Invocation {
             started,
             level: 0,
             class: 0,
+            is_speculative: false,
             weight: function.weight,
         }
     }
@@ -433,6 +434,7 @@ mod tests {
             started: false,
             level: 0,
             class: 0,
+            is_speculative: false,
             weight: 3,
         };
         assert_eq!(invocation.task(TaskId(8), false), task);

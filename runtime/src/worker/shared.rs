@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::invoke::work::Work;
 use crate::invoke::{Dispatcher, WorkDeque};
-use crate::schedule::{Phase, Shared};
+use crate::schedule::{Demand, Phase, Rest, Shared, Work as _};
 
 /// A worker's place among the dispatcher's workers, and its queue.
 pub(super) struct Place {
@@ -33,7 +33,7 @@ impl Shared for Place {
     }
 
     fn take_injected(&mut self) -> Vec<Work> {
-        self.dispatcher.exchange().take_injected()
+        self.dispatcher.exchange().take_injected(|work| work.demand() == Demand::Asked)
     }
 
     fn push(&mut self, work: Work) {
@@ -54,11 +54,12 @@ impl Shared for Place {
     }
 
     fn set_backlog(&mut self, backlog: bool) {
-        self.dispatcher.exchange().set_backlog(self.index, backlog);
+        let woken = self.dispatcher.exchange().set_backlog(self.index, backlog);
+        self.dispatcher.interrupt(woken);
     }
 
-    fn others_are_idle(&self) -> bool {
-        self.dispatcher.exchange().others_are_idle(self.index)
+    fn others(&self) -> Rest {
+        self.dispatcher.exchange().others(self.index)
     }
 
     fn busy(&mut self) {
@@ -67,6 +68,14 @@ impl Shared for Place {
 
     fn try_idle(&mut self) -> bool {
         self.dispatcher.exchange().try_idle(self.index)
+    }
+
+    fn try_slack(&mut self) -> bool {
+        self.dispatcher.exchange().try_slack(self.index)
+    }
+
+    fn changes(&self) -> u64 {
+        self.dispatcher.changes().count()
     }
 
     fn phase(&self) -> Phase {

@@ -34,6 +34,7 @@ impl Life {
             started: false,
             level: 0,
             class: 0,
+            is_speculative: false,
         };
         Life { known: Microtasks::new(Classes::default(), QUANTUM), task, now }
     }

@@ -184,6 +184,7 @@ fn task(id: TaskId, tenant: TenantId, function: FunctionId, now: Instant) -> Tas
         started: false,
         level: 0,
         class: 0,
+        is_speculative: false,
     }
 }
 

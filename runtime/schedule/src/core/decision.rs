@@ -55,8 +55,16 @@ pub(crate) enum Event {
     },
     /// What a blocked task waited for is done.
     Ready(TaskId),
-    /// Another worker has nothing to do.
+    /// Another worker has nothing to do that is asked for.
     Wanted,
+    /// The same of one that has nothing to do at all: it wants what is speculative, too.
+    WantedAll,
+    /// What was speculative is asked for.
+    Asked(TaskId),
+    /// What was speculative is not wanted any more.
+    GivenUp(TaskId),
+    /// The others know that this worker has only what is speculative to do: it may run that.
+    Slackens,
 }
 
 /// What to do.
@@ -70,6 +78,8 @@ pub(crate) enum Action {
     Give(TaskId),
     /// Look for tasks elsewhere.
     Look,
+    /// There is only what is speculative to do: the others are to know that.
+    Slacken,
     /// Look after connections, then come back at once.
     Io,
     /// There is nothing to do until another thread wakes the worker, or [`Core::alarm`](super::Core::alarm).
@@ -85,6 +95,8 @@ pub enum Why {
     Cpu,
     /// It has not started, and is not expected to meet its deadline.
     Overload,
+    /// It was begun ahead, and is not wanted any more.
+    Unwanted,
     /// The server stops, and does not wait any longer.
     Stopping,
 }

@@ -141,6 +141,7 @@ fn simulate(setting: &Setting<'_>) -> BTreeMap<&'static str, Fate> {
                 started: false,
                 level: 0,
                 class: 0,
+                is_speculative: false,
                 weight: 1,
             };
             let wait = Duration::from_nanos((kind.wait * 1_000.0) as u64);
@@ -173,7 +174,7 @@ fn simulate(setting: &Setting<'_>) -> BTreeMap<&'static str, Fate> {
                 let fate = fates.get_mut(name).expect("a kind");
                 match why {
                     Why::Overload => fate.shed.push((task.arrived - start).as_secs_f64()),
-                    Why::Deadline | Why::Cpu | Why::Stopping => fate.late += 1,
+                    Why::Deadline | Why::Cpu | Why::Unwanted | Why::Stopping => fate.late += 1,
                 }
                 Event::Dropped
             }
@@ -185,6 +186,7 @@ fn simulate(setting: &Setting<'_>) -> BTreeMap<&'static str, Fate> {
                 now = now.max(next);
                 Event::Turn
             }
+            Action::Slacken => unreachable!("nothing is speculative"),
             Action::Give(_) => unreachable!("no other worker wants any"),
         };
     }
@@ -278,6 +280,7 @@ fn endless_loops_do_not_stand_before_others_of_their_function() {
                         started: false,
                         level: 0,
                         class: 0,
+                        is_speculative: false,
                         weight: 1,
                     }),
                     now,

@@ -6,6 +6,7 @@ mod classed;
 mod giving;
 mod levels;
 mod random;
+mod speculative;
 
 use super::*;
 
@@ -49,6 +50,10 @@ impl Core {
                 assert_eq!(tenant.sharing.waiting(), of_classes);
             }
         }
+        if let Some(slack) = &self.slack {
+            assert_eq!((slack.waiting(), slack.started()), started(&mut slack.iter()));
+            assert!(slack.iter().all(|task| task.is_speculative && slack.has(task.id)));
+        }
         for group in &self.groups {
             assert_eq!((group.waiting(), group.started()), started(&mut group.iter()));
         }
@@ -56,6 +61,7 @@ impl Core {
             self.active,
             self.groups.chunks(self.groups_each).filter(|groups| groups.iter().any(|group| group.waiting() > 0)).count()
         );
+        assert!(tasks().all(|task| !task.is_speculative));
         assert!(tasks().all(|task| self.earliest.is_some_and(|earliest| earliest <= task.deadline)));
     }
 
@@ -133,8 +139,21 @@ impl Played {
         let (tenant, arrived, cpu) = (TenantId(tenant), self.now, Duration::ZERO);
         let function = self.function(tenant.0, name);
         let (age, deadline) = (u64::from(id.0), arrived + deadline);
-        let task =
-            Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0, class: 0, weight: 1 };
+        let task = Task {
+            id,
+            tenant,
+            function,
+            age,
+            arrived,
+            deadline,
+            cpu_max,
+            cpu,
+            started: false,
+            level: 0,
+            class: 0,
+            is_speculative: false,
+            weight: 1,
+        };
         self.tasks.push(Guest { name, left: Duration::from_micros(micros), task });
         self.core.note(Event::Arrived(task), self.now);
     }
@@ -187,6 +206,7 @@ impl Played {
                     Event::Given
                 }
                 Action::Look => Event::Looked,
+                Action::Slacken => Event::Slackens,
                 Action::Io if self.wanted && !asked => {
                     asked = true;
                     Event::Wanted

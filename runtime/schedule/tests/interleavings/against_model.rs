@@ -8,6 +8,7 @@ use loom::thread;
 
 use crate::exchange::Exchange;
 use crate::model::Model;
+use crate::shared::Rest;
 use crate::waking::exchange;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,7 @@ enum Step {
     TakeBack,
     Steal,
     TryIdle,
+    TrySlack,
     Busy,
 }
 
@@ -33,7 +35,7 @@ fn on_exchange(exchange: &Exchange<usize>, index: usize, deque: &Deque<usize>, s
             exchange.inject(work);
             Vec::new()
         }
-        Step::TakeInjected => exchange.take_injected(),
+        Step::TakeInjected => exchange.take_injected(|_| true),
         Step::HandOff(work) => {
             deque.push(work);
             exchange.set_backlog(index, true);
@@ -49,6 +51,7 @@ fn on_exchange(exchange: &Exchange<usize>, index: usize, deque: &Deque<usize>, s
             take_all()
         }
         Step::TryIdle => vec![usize::from(exchange.try_idle(index))],
+        Step::TrySlack => vec![usize::from(exchange.try_slack(index))],
         Step::Busy => {
             exchange.busy(index);
             Vec::new()
@@ -76,7 +79,7 @@ fn parts(step: Step) -> (&'static [Part], usize) {
             }],
             work,
         ),
-        Step::TakeInjected => (&[|model, _, _| Some(model.take_injected())], 0),
+        Step::TakeInjected => (&[|model, _, _| Some(model.take_injected(|_| true))], 0),
         Step::HandOff(work) => (
             &[PUSH, |model, index, _| {
                 model.set_backlog(index, true);
@@ -104,16 +107,26 @@ fn parts(step: Step) -> (&'static [Part], usize) {
         Step::TryIdle => (
             &[
                 |model, index, _| {
-                    model.mark_idle(index);
+                    model.mark(index, Rest::Idle);
                     None
                 },
-                |model, index, _| Some(vec![usize::from(model.stay_idle(index))]),
+                |model, index, _| Some(vec![usize::from(model.stays(index))]),
+            ],
+            0,
+        ),
+        Step::TrySlack => (
+            &[
+                |model, index, _| {
+                    model.mark(index, Rest::Slack);
+                    None
+                },
+                |model, index, _| Some(vec![usize::from(model.stays(index))]),
             ],
             0,
         ),
         Step::Busy => (
             &[|model, index, _| {
-                model.idle[index] = false;
+                model.rest[index] = Rest::Busy;
                 NOTHING
             }],
             0,
@@ -185,6 +198,14 @@ fn check(steps: [&'static [Step]; 2]) {
 fn injecting_beside_a_worker_that_is_about_to_wait() {
     check([&[Step::TryIdle], &[Step::Inject(1)]]);
     check([&[Step::TryIdle, Step::TakeInjected], &[Step::Inject(1)]]);
+}
+
+/// Fails where `wake_one` passes over a worker that has only what is speculative to do.
+#[test]
+fn injecting_and_handing_off_beside_a_worker_that_runs_what_is_speculative() {
+    check([&[Step::TrySlack], &[Step::Inject(1)]]);
+    check([&[Step::TrySlack], &[Step::HandOff(1)]]);
+    check([&[Step::TrySlack, Step::Busy, Step::TryIdle], &[Step::Inject(1)]]);
 }
 
 #[test]

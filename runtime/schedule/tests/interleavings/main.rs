@@ -9,6 +9,9 @@
 // Public where they belong.
 #![allow(unreachable_pub)]
 
+#[path = "../../src/demand.rs"]
+#[allow(dead_code)]
+mod demand;
 #[path = "../../src/exchange.rs"]
 #[allow(dead_code)]
 mod exchange;
@@ -35,6 +38,8 @@ mod task;
 #[path = "../../src/wakeups.rs"]
 mod wakeups;
 
+use shared::Rest;
+
 /// As `src/sync.rs`.
 mod sync {
     pub(crate) use std::sync::PoisonError;
@@ -47,6 +52,7 @@ mod sync {
 }
 
 mod against_model;
+mod asking;
 mod gates;
 mod stopping;
 mod waking;

@@ -80,7 +80,7 @@ fn an_idle_worker_gets_some_of_what_is_held_once_a_quantum() {
     let offered = pool.now;
     let taken = |pool: &mut Pool| {
         pool.common.model.borrow_mut().queues[0].clear();
-        pool.common.model.borrow_mut().idle[1] = true;
+        pool.common.model.borrow_mut().rest[1] = Rest::Idle;
     };
     taken(&mut pool);
     pool.now = offered + QUANTUM - Duration::from_nanos(1);

@@ -12,9 +12,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use model::Model;
+use sledge_schedule::demand::Changes;
 use sledge_schedule::{
-    Action, Classes, Event, FunctionId, IO_INTERVAL, Microtask, Phase, Policy, Scheduler, Shared, Task, TaskId, TenantId, Why,
-    Work,
+    Action, Classes, Demand, Event, FunctionId, IO_INTERVAL, Microtask, Phase, Policy, Rest, Scheduler, Shared, Task, TaskId,
+    TenantId, Why, Work,
 };
 
 const QUANTUM: Duration = Duration::from_micros(500);
@@ -42,6 +43,7 @@ struct Common {
     model: RefCell<Model<Job>>,
     phase: Cell<Phase>,
     is_finished: Cell<bool>,
+    changes: Changes,
 }
 
 /// One worker's side of it.
@@ -59,7 +61,7 @@ impl Shared for Side {
     }
 
     fn take_injected(&mut self) -> Vec<Job> {
-        self.0.model.borrow_mut().take_injected()
+        self.0.model.borrow_mut().take_injected(|job| job.demand() == Demand::Asked)
     }
 
     fn push(&mut self, job: Job) {
@@ -82,16 +84,24 @@ impl Shared for Side {
         self.0.model.borrow_mut().set_backlog(self.1, backlog);
     }
 
-    fn others_are_idle(&self) -> bool {
-        self.0.model.borrow().others_are_idle(self.1)
+    fn others(&self) -> Rest {
+        self.0.model.borrow().others(self.1)
     }
 
     fn busy(&mut self) {
-        self.0.model.borrow_mut().idle[self.1] = false;
+        self.0.model.borrow_mut().rest[self.1] = Rest::Busy;
     }
 
     fn try_idle(&mut self) -> bool {
-        self.0.model.borrow_mut().try_idle(self.1)
+        self.0.model.borrow_mut().try_rest(self.1, Rest::Idle)
+    }
+
+    fn try_slack(&mut self) -> bool {
+        self.0.model.borrow_mut().try_rest(self.1, Rest::Slack)
+    }
+
+    fn changes(&self) -> u64 {
+        self.0.changes.count()
     }
 
     fn phase(&self) -> Phase {
@@ -118,7 +128,7 @@ impl Pool {
 
     fn with_classes(workers: usize, classes: Option<Classes>) -> Pool {
         let (model, phase) = (RefCell::new(Model::new(workers)), Cell::new(Phase::Serving));
-        let common = Rc::new(Common { model, phase, is_finished: Cell::new(false) });
+        let common = Rc::new(Common { model, phase, is_finished: Cell::new(false), changes: Changes::default() });
         let now = Instant::now();
         let worker =
             |index| Scheduler::new(Policy::RoundRobin, QUANTUM, Side(Rc::clone(&common), index), now).with_classes(classes);
@@ -148,6 +158,7 @@ impl Pool {
                 started: false,
                 level: 0,
                 class: 0,
+                is_speculative: false,
             },
             microtask: Microtask::default(),
         }

@@ -1,6 +1,6 @@
 //! What holds at every event of a simulation.
 
-use sledge_schedule::Policy;
+use sledge_schedule::{Demand, Policy};
 
 use crate::plan::{HOST_MAX, Plan};
 use crate::pool::{Invocation, Place, Violation, WAKE_MAX, Worker, World};
@@ -22,6 +22,10 @@ pub(crate) struct Checks {
     places: Vec<Place>,
     /// Invocations that wait or run, by worker.
     present: Vec<Vec<usize>>,
+    /// Those that are speculative, by worker: none of the others.
+    speculative: Vec<Vec<usize>>,
+    /// By number: whether it is speculative.
+    is_speculative: Vec<bool>,
     /// The same, by worker and tenant: how many.
     tenants: Vec<[usize; TENANTS]>,
     /// What each tenant has used of a worker, and its connections.
@@ -31,6 +35,8 @@ pub(crate) struct Checks {
     since: Vec<[[(i64, u64); TENANTS]; TENANTS]>,
     /// Since when a worker sleeps while there is something to be had elsewhere.
     idle_since: Option<u64>,
+    /// By worker: since when it runs only what is speculative while another has more to do that is asked for than it can.
+    slack_since: Vec<Option<u64>>,
     /// By worker: since when it sleeps and begins none of what it has.
     held_since: Vec<Option<u64>>,
 }
@@ -45,13 +51,36 @@ impl Checks {
             longest_run: plan.quantum + plan.quantum / 8 + HOST_MAX + 1_000,
             places: Vec::new(),
             present: vec![Vec::new(); plan.workers],
+            speculative: vec![Vec::new(); plan.workers],
+            is_speculative: Vec::new(),
             tenants: vec![[0; TENANTS]; plan.workers],
             used: vec![[0; TENANTS]; plan.workers],
             io: vec![0; plan.workers],
             since: vec![[[(0, 0); TENANTS]; TENANTS]; plan.workers],
             idle_since: None,
+            slack_since: vec![None; plan.workers],
             held_since: vec![None; plan.workers],
         }
+    }
+
+    /// An invocation is begun ahead.
+    pub(crate) fn begun_ahead(&mut self, index: usize) {
+        self.is_speculative.resize(self.is_speculative.len().max(index + 1), false);
+        self.is_speculative[index] = true;
+    }
+
+    /// It is asked for, or not wanted any more: it has its turn as any other.
+    pub(crate) fn settled(&mut self, index: usize, tenant: u32) {
+        let place = self.places.get(index).copied().unwrap_or(Place::Elsewhere);
+        if let Place::Worker(worker) = place {
+            self.left(worker, index, tenant);
+        }
+        self.is_speculative[index] = false;
+        self.moved(index, tenant, place);
+    }
+
+    fn has(&self, index: usize) -> bool {
+        self.is_speculative.get(index).copied().unwrap_or(false)
     }
 
     /// An invocation is somewhere else.
@@ -63,7 +92,11 @@ impl Checks {
             self.left(worker, index, tenant);
         }
         self.places[index] = place;
-        if let Place::Worker(worker) = place {
+        if self.has(index) {
+            if let Place::Worker(worker) = place {
+                self.speculative[worker].push(index);
+            }
+        } else if let Place::Worker(worker) = place {
             self.present[worker].push(index);
             let tenant = tenant as usize;
             self.tenants[worker][tenant] += 1;
@@ -84,6 +117,12 @@ impl Checks {
 
     /// An invocation waits or runs no longer on that worker.
     pub(crate) fn left(&mut self, worker: usize, index: usize, tenant: u32) {
+        if self.has(index)
+            && let Some(at) = self.speculative[worker].iter().position(|present| *present == index)
+        {
+            self.speculative[worker].swap_remove(at);
+            self.places[index] = Place::Elsewhere;
+        }
         if let Some(at) = self.present[worker].iter().position(|present| *present == index) {
             self.present[worker].swap_remove(at);
             self.tenants[worker][tenant as usize] -= 1;
@@ -98,9 +137,19 @@ impl Checks {
 
     /// A worker ran something of a tenant: of two that have something to run, none gets more than the other by more than a few runs. What has not begun may be held, and then
     /// its tenant wants nothing.
-    pub(crate) fn ran(&mut self, worker: usize, tenant: u32, ran: u64, invocations: &[Invocation]) -> Result<(), Violation> {
+    pub(crate) fn ran(
+        &mut self,
+        worker: usize,
+        tenant: u32,
+        (ran, was_speculative): (u64, bool),
+        invocations: &[Invocation],
+    ) -> Result<(), Violation> {
         if ran > self.longest_run {
             return Err(format!("a run of {} us", ran / 1_000));
+        }
+        // That is no part of its share.
+        if was_speculative {
+            return Ok(());
         }
         let tenant = tenant as usize;
         self.used[worker][tenant] += ran;
@@ -146,6 +195,26 @@ impl Checks {
         }
     }
 
+    /// What is speculative is run only where nothing waits that is asked for and may begin, and of a tenant's the first.
+    pub(crate) fn slack(&self, worker: usize, index: usize, invocations: &[Invocation]) -> Result<(), Violation> {
+        let this = &invocations[index];
+        if this.demand() != Demand::Speculative {
+            return Ok(());
+        }
+        let may_be_held = |other: usize| self.limits && !invocations[other].started;
+        if let Some(asked) = self.present[worker].iter().find(|other| **other != index && !may_be_held(**other)) {
+            return Err(format!("invocation {index} is speculative, and is run before {asked}, which is asked for"));
+        }
+        let is_before = |other: &&usize| {
+            let other = &invocations[**other];
+            other.tenant == this.tenant && other.place() < this.place() && other.demand() == Demand::Speculative
+        };
+        match self.speculative[worker].iter().find(is_before) {
+            Some(earlier) => Err(format!("invocation {index} is run before {earlier}, which stands before it")),
+            None => Ok(()),
+        }
+    }
+
     /// A gate keeps its limits.
     pub(crate) fn gate(&self, index: usize, count: usize, count_max: usize) -> Result<(), Violation> {
         if count > count_max {
@@ -166,6 +235,9 @@ impl Checks {
         let mut one_sleeps = false;
         for (index, worker) in workers.iter().enumerate().filter(|(_, worker)| worker.sleeps()) {
             if worker.holds() {
+                if !self.speculative[index].is_empty() {
+                    return Err(format!("worker {index} sleeps, and has what is speculative to run"));
+                }
                 self.holds(now, index, invocations)?;
                 continue;
             }
@@ -177,16 +249,31 @@ impl Checks {
         let has_work = one_sleeps
             && (!world.model.injector.is_empty()
                 || world.model.queues.iter().any(|queue| !queue.is_empty())
-                || workers
-                    .iter()
-                    .zip(&self.present)
-                    .any(|(worker, present)| worker.waiting() > 2 && has_not_started(present, invocations)));
+                || workers.iter().zip(self.present.iter().zip(&self.speculative)).any(|(worker, (present, ahead))| {
+                    worker.waiting() > 2 && (has_not_started(present, invocations) || has_not_started(ahead, invocations))
+                }));
+        let bound = 4 * self.longest_run + 2 * WAKE_MAX + 200_000;
+        let is_asked = |index: usize| invocations[index].demand() == Demand::Asked;
+        // What is held is asked for, and may not begin.
+        let asked_waits = !self.limits
+            && workers.iter().any(Worker::is_slack)
+            && (world.model.injector.iter().any(|job| is_asked(job.index))
+                || world.model.queues.iter().flatten().any(|job| is_asked(job.index))
+                || self.present.iter().any(|present| present.len() > 3 && has_not_started(present, invocations)));
+        for (index, worker) in workers.iter().enumerate() {
+            if !asked_waits || !worker.is_slack() {
+                self.slack_since[index] = None;
+            } else if now - *self.slack_since[index].get_or_insert(now) > bound {
+                return Err(format!(
+                    "worker {index} runs what is speculative, and others have more to do that is asked for than they can"
+                ));
+            }
+        }
         if !has_work {
             self.idle_since = None;
             return Ok(());
         }
         let since = *self.idle_since.get_or_insert(now);
-        let bound = 4 * self.longest_run + 2 * WAKE_MAX + 200_000;
         if now - since > bound {
             let each =
                 workers.iter().zip(&world.model.queues).map(|(worker, queue)| (worker.sleeps(), worker.waiting(), queue.len()));

@@ -18,21 +18,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use plan::{Plan, What};
+
 use pool::{Seen, Violation, play};
+use sledge_schedule::Rest;
 
 /// Seeds that are played, if no others are asked for.
 const SEEDS: u64 = 10_000;
 /// Every seed has at least so many events.
 const EVENTS_MIN: usize = 2_000;
 /// Kinds of faults, each of which comes in at least one of a hundred seeds.
-const FAULTS: [&str; 17] = [
+const FAULTS: [&str; 20] = [
     "after the end",
+    "asked for",
     "callee of what ended",
     "client gone",
     "deadline",
     "deployed",
     "drained under load",
     "function full",
+    "given up",
     "gone at the gate",
     "killed at the end",
     "late",
@@ -42,6 +46,7 @@ const FAULTS: [&str; 17] = [
     "overload",
     "processor time",
     "server full",
+    "speculative and over",
     "woken for nothing",
 ];
 

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::Rest;
+
 /// How many are moved from one queue to another at a time.
 const BATCH_MAX: usize = 32;
 
@@ -10,7 +12,7 @@ const BATCH_MAX: usize = 32;
 pub(crate) struct Model<W> {
     pub(crate) injector: VecDeque<W>,
     pub(crate) queues: Vec<VecDeque<W>>,
-    pub(crate) idle: Vec<bool>,
+    pub(crate) rest: Vec<Rest>,
     pub(crate) backlog: Vec<bool>,
     /// Workers to be woken, in the order in which that was said.
     pub(crate) wakes: Vec<usize>,
@@ -21,7 +23,7 @@ impl<W> Model<W> {
         Model {
             injector: VecDeque::new(),
             queues: (0..workers).map(|_| VecDeque::new()).collect(),
-            idle: vec![false; workers],
+            rest: vec![Rest::Busy; workers],
             backlog: vec![false; workers],
             wakes: Vec::new(),
         }
@@ -32,9 +34,16 @@ impl<W> Model<W> {
         self.wake_one();
     }
 
-    pub(crate) fn take_injected(&mut self) -> Vec<W> {
-        let count = self.injector.len().div_ceil(self.queues.len());
-        self.injector.drain(..count).collect()
+    pub(crate) fn take_injected(&mut self, counts: impl Fn(&W) -> bool) -> Vec<W> {
+        let share = self.injector.len().div_ceil(self.queues.len());
+        let (mut taken, mut counted) = (Vec::new(), 0);
+        while counted < share
+            && let Some(work) = self.injector.pop_front()
+        {
+            counted += usize::from(counts(&work));
+            taken.push(work);
+        }
+        taken
     }
 
     /// Moves half of the first queue with a backlog, at least one of it. What was moved.
@@ -63,33 +72,35 @@ impl<W> Model<W> {
         }
     }
 
-    pub(crate) fn others_are_idle(&self, index: usize) -> bool {
-        self.idle.iter().enumerate().any(|(other, idle)| other != index && *idle)
+    pub(crate) fn others(&self, index: usize) -> Rest {
+        let others = self.rest.iter().enumerate().filter(|(other, _)| *other != index);
+        others.map(|(_, rest)| *rest).max().unwrap_or_default()
     }
 
-    pub(crate) fn try_idle(&mut self, index: usize) -> bool {
-        self.mark_idle(index);
-        self.stay_idle(index)
+    pub(crate) fn try_rest(&mut self, index: usize, rest: Rest) -> bool {
+        self.mark(index, rest);
+        self.stays(index)
     }
 
     /// The first half of that: from now on the worker may be woken.
-    pub(crate) fn mark_idle(&mut self, index: usize) {
-        self.idle[index] = true;
+    pub(crate) fn mark(&mut self, index: usize, rest: Rest) {
+        self.rest[index] = rest;
     }
 
     /// The second half: it looks once more.
-    pub(crate) fn stay_idle(&mut self, index: usize) -> bool {
+    pub(crate) fn stays(&mut self, index: usize) -> bool {
         let others = self.backlog.iter().enumerate().any(|(other, backlog)| other != index && *backlog);
         let stays = self.injector.is_empty() && !others;
         if !stays {
-            self.idle[index] = false;
+            self.rest[index] = Rest::Busy;
         }
         stays
     }
 
     fn wake_one(&mut self) {
-        if let Some(index) = self.idle.iter().position(|idle| *idle) {
-            self.idle[index] = false;
+        let most = [Rest::Idle, Rest::Slack].into_iter().find_map(|rest| self.rest.iter().position(|other| *other == rest));
+        if let Some(index) = most {
+            self.rest[index] = Rest::Busy;
             self.wakes.push(index);
         }
     }

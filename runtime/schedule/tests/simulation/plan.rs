@@ -95,6 +95,9 @@ pub(crate) enum What {
         leaves: Option<u64>,
         /// No sandbox is to be had.
         no_memory: bool,
+        /// It is begun ahead.
+        #[serde(default)]
+        ahead: Option<Ahead>,
     },
     /// The function gets a new version, with these limits of concurrency.
     Deploy {
@@ -110,6 +113,16 @@ pub(crate) enum What {
     Drain,
     /// The server ends what still runs.
     Kill,
+}
+
+/// What becomes of an invocation that is begun ahead.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Ahead {
+    /// On whose behalf, and its place there.
+    pub(crate) root: u64,
+    pub(crate) path: [u32; 2],
+    /// After how long it is known whether it is asked for, if it ever is; and that.
+    pub(crate) settled: Option<(u64, bool)>,
 }
 
 /// A part of what an invocation does.
@@ -175,6 +188,7 @@ impl Plan {
         plan.steps.sort_by_key(|step| step.at);
         plan.add_classes();
         plan.add_following();
+        plan.add_ahead();
         plan
     }
 
@@ -210,6 +224,23 @@ impl Plan {
         }
     }
 
+    /// Begins some of the requests ahead, in two of three plans; the rest of a plan does not depend on that.
+    fn add_ahead(&mut self) {
+        let mut random = Random(self.seed ^ 0xa4ea_d000);
+        let one_in = random.pick(&[0, 2, 4]);
+        for step in &mut self.steps {
+            if let What::Request { ahead, .. } = &mut step.what
+                && one_in > 0
+                && random.once_in(one_in)
+            {
+                let soon = random.pick(&[100_000, 3_000_000, 30_000_000]);
+                let settled = (!random.once_in(5)).then(|| (random.below(soon), !random.once_in(4)));
+                let path = [random.below(5) as u32, random.below(3) as u32];
+                *ahead = Some(Ahead { root: random.below(6), path, settled });
+            }
+        }
+    }
+
     fn what(&self, random: &mut Random, costs: &[u64]) -> What {
         let function = random.below(costs.len() as u64) as usize;
         match random.below(40) {
@@ -224,6 +255,7 @@ impl Plan {
                 script: script(random, costs, function, 0),
                 leaves: random.once_in(12).then(|| random.below(4 * costs[function])),
                 no_memory: random.once_in(60),
+                ahead: None,
             },
         }
     }

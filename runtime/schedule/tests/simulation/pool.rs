@@ -12,14 +12,15 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use sledge_schedule::{Action, Event, Microtask, Phase, Requests, Scheduler, Shared as _, Site, TaskId, Work as _};
+use sledge_schedule::demand::{Changes, Claim};
+use sledge_schedule::{Action, Demand, Event, Microtask, Phase, Rank, Requests, Scheduler, Shared as _, Site, TaskId, Work as _};
 
 use self::gates::{Limits, Wanted};
 use self::side::{Job, Side};
 pub(crate) use self::side::{Place, World};
 use crate::check::Checks;
 use crate::model::Model;
-use crate::plan::{Part, Plan, Random, What};
+use crate::plan::{Ahead, Part, Plan, Random, What};
 
 /// What must not happen.
 pub(crate) type Violation = String;
@@ -71,6 +72,8 @@ pub(crate) struct Invocation {
     no_memory: bool,
     script: VecDeque<Part>,
     closed: Rc<Cell<bool>>,
+    /// Whether it is asked for, if it was begun ahead; or if what calls it was.
+    claim: Option<(Rc<Claim>, Rank)>,
     gate: Rc<Limits>,
     /// The invocation that waits for it, and for which of its waits.
     caller: Option<(usize, u64)>,
@@ -107,6 +110,8 @@ struct Run {
     id: TaskId,
     job: Job,
     ran: u64,
+    /// Whether it was speculative when that began.
+    is_speculative: bool,
     end: End,
     /// Calls that it makes: function, script, and whether it waits.
     calls: Vec<(usize, Vec<Part>, bool)>,
@@ -135,6 +140,8 @@ pub(crate) struct Worker {
     /// Counts its waits, so that an alarm is known to be of an earlier one.
     waits: u64,
     to_answer: u64,
+    /// Whether what it ran last was speculative, and it has not waited since.
+    is_slack: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,9 +158,14 @@ enum Due {
     Leaves(usize),
     /// The server tells a client that it took too long.
     Late(usize),
+    /// It is known whether an invocation is asked for that was begun ahead.
+    Settled(usize, bool),
     /// A worker's alarm, of that wait.
     Alarm(usize, u64),
 }
+
+/// Function, script, the time after which its client leaves, whether there is no memory, and what becomes of it if it is begun ahead.
+type Unread = (usize, Vec<Part>, Option<u64>, bool, Option<Ahead>);
 
 pub(crate) struct Pool<'a> {
     plan: &'a Plan,
@@ -166,13 +178,23 @@ pub(crate) struct Pool<'a> {
     pub(crate) workers: Vec<Worker>,
     gates: Vec<Rc<Limits>>,
     pub(crate) invocations: Vec<Invocation>,
-    /// What is to be read: function, script, and the time after which its client leaves.
-    unread: Vec<(usize, Vec<Part>, Option<u64>, bool)>,
+    /// What is to be read.
+    unread: Vec<Unread>,
     checks: Checks,
     seen: Seen,
 }
 
 impl Invocation {
+    /// Whether it is asked for.
+    pub(crate) fn demand(&self) -> Demand {
+        self.claim.as_ref().map_or(Demand::Asked, |(claim, _)| claim.demand())
+    }
+
+    /// Where it stands if it is speculative.
+    pub(crate) fn place(&self) -> (Option<Rank>, u64) {
+        (self.claim.as_ref().map(|(_, rank)| *rank), self.age)
+    }
+
     /// It is blocked no longer.
     fn end_wait(&mut self, now: u64) {
         self.waited += self.blocked_until.map_or(now, |until| until.min(now)).saturating_sub(self.blocked_since);
@@ -192,6 +214,11 @@ impl Worker {
     /// Whether what waits there is not begun now.
     pub(crate) fn holds(&self) -> bool {
         self.scheduler.is_holding()
+    }
+
+    /// Whether it runs only what is speculative.
+    pub(crate) const fn is_slack(&self) -> bool {
+        self.is_slack
     }
 
     pub(crate) fn has_unread(&self) -> bool {
@@ -224,6 +251,7 @@ impl<'a> Pool<'a> {
         let world = World {
             model: Model::new(plan.workers),
             requests: Requests::new(1, plan.requests_max),
+            changes: Changes::default(),
             drains: false,
             unread: 0,
             moves: Vec::new(),
@@ -245,6 +273,7 @@ impl<'a> Pool<'a> {
             wakes: 0,
             waits: 0,
             to_answer: 0,
+            is_slack: false,
         };
         let gate = |function: &crate::plan::Function| {
             let crate::plan::Function { follows, concurrency_max, queue_max, .. } = *function;
@@ -303,6 +332,10 @@ impl<'a> Pool<'a> {
                 }
                 Ok(())
             }
+            Due::Settled(index, is_asked) => {
+                self.settled(index, is_asked);
+                Ok(())
+            }
             Due::Leaves(index) => {
                 if !self.invocations[index].is_over {
                     self.seen.fault("client gone");
@@ -323,12 +356,12 @@ impl<'a> Pool<'a> {
     fn step(&mut self, index: usize) -> Result<(), Violation> {
         let plan = self.plan;
         match &plan.steps[index].what {
-            What::Request { function, door, script, leaves, no_memory } => {
+            What::Request { function, door, script, leaves, no_memory, ahead } => {
                 if self.world.borrow().requests.phase() != Phase::Serving {
                     self.seen.fault("after the end");
                     return Ok(());
                 }
-                self.unread.push((*function, script.clone(), *leaves, *no_memory));
+                self.unread.push((*function, script.clone(), *leaves, *no_memory, *ahead));
                 let request = self.unread.len() - 1;
                 if plan.dedicated {
                     if let Some(job) = self.read(request) {
@@ -418,6 +451,28 @@ impl<'a> Pool<'a> {
         }
     }
 
+    /// An invocation is asked for that was begun ahead, or is not wanted any more.
+    fn settled(&mut self, index: usize, is_asked: bool) {
+        let invocation = &self.invocations[index];
+        let Some((claim, _)) = invocation.claim.clone().filter(|_| !invocation.is_over) else { return };
+        let world = self.world.borrow();
+        if is_asked {
+            claim.ask(&world.changes);
+        } else {
+            claim.give_up(&world.changes);
+        }
+        drop(world);
+        // What it has called, too.
+        let same = |of: &Invocation| of.claim.as_ref().is_some_and(|(of, _)| Rc::ptr_eq(of, &claim));
+        for index in (0..self.invocations.len()).filter(|index| same(&self.invocations[*index])) {
+            self.checks.settled(index, self.invocations[index].tenant);
+        }
+        self.seen.fault(if is_asked { "asked for" } else { "given up" });
+        if !is_asked {
+            self.close(index);
+        }
+    }
+
     /// A worker's thread goes on.
     fn go(&mut self, worker: usize) -> Result<(), Violation> {
         match std::mem::replace(&mut self.workers[worker].thread, Thread::Turn) {
@@ -462,6 +517,7 @@ impl<'a> Pool<'a> {
                     return Err(format!("invocation {} runs at once, before what waits in queues", job.index));
                 }
                 Action::RunAtOnce(id) => {
+                    self.checks.slack(worker, job.index, &self.invocations)?;
                     if self.runs(worker, id, job, true)? {
                         return Ok(());
                     }
@@ -486,6 +542,7 @@ impl<'a> Pool<'a> {
             match action {
                 Action::Run(id, job) => {
                     self.checks.order(worker, job.index, &self.invocations)?;
+                    self.checks.slack(worker, job.index, &self.invocations)?;
                     if self.runs(worker, id, job, false)? {
                         return Ok(());
                     }
@@ -535,6 +592,7 @@ impl<'a> Pool<'a> {
             return Ok(());
         }
         this.to_answer = 0;
+        this.is_slack = false;
         this.thread = Thread::Waiting;
         this.waits += 1;
         let wait = this.waits;
@@ -592,6 +650,9 @@ impl<'a> Pool<'a> {
             return Ok(false);
         }
         invocation.started = true;
+        let is_speculative = invocation.demand() == Demand::Speculative;
+        self.workers[worker].is_slack = is_speculative;
+        let invocation = &mut self.invocations[index];
         self.checks.begins(worker);
         let quantum = self.plan.quantum;
         let tick = quantum + self.random.below(quantum / 8);
@@ -632,14 +693,15 @@ impl<'a> Pool<'a> {
                 break;
             }
         }
-        self.workers[worker].thread = Thread::Running { run: Box::new(Run { id, job, ran, end, calls }), at_once };
+        self.workers[worker].thread =
+            Thread::Running { run: Box::new(Run { id, job, ran, is_speculative, end, calls }), at_once };
         self.at(now + ran, Due::Go(worker));
         Ok(true)
     }
 
     /// A run is over: what comes of it.
     fn run_ends(&mut self, worker: usize, run: Run) -> Result<Event<Job>, Violation> {
-        let Run { id, mut job, ran, end, calls } = run;
+        let Run { id, mut job, ran, is_speculative, end, calls } = run;
         let index = job.index;
         let time = Duration::from_nanos(ran);
         self.invocations[index].cpu += ran;
@@ -648,7 +710,7 @@ impl<'a> Pool<'a> {
             let declared = if let End::Phase(declared) = end { declared.map(Duration::from_nanos) } else { None };
             job.microtask = Microtask { site: Site(self.invocations[index].script.len() as u32 + 1), declared };
         }
-        self.checks.ran(worker, self.invocations[index].tenant, ran, &self.invocations)?;
+        self.checks.ran(worker, self.invocations[index].tenant, (ran, is_speculative), &self.invocations)?;
         self.invocations[index].wait += 1;
         self.invocations[index].wait_is_done = false;
         let wait = self.invocations[index].wait;

@@ -240,17 +240,17 @@ fn what_waits_at_a_gate_goes_to_any_worker_when_another_is_over() {
     assert_eq!(worker.0.borrow().iter().map(sequence).collect::<Vec<_>>(), [1]);
     assert!(!dispatcher.exchange().has_injected());
     drop(worker.0.take());
-    let next = dispatcher.exchange().take_injected();
+    let next = dispatcher.exchange().take_injected(|_| true);
     let [Work::Job(second)] = &next[..] else { panic!("{next:?}") };
     assert_eq!((sequence(second), second.admission.runs), (2, true));
     drop(answers);
     drop(next);
     assert_eq!(dispatcher.requests(), 1);
-    drop(dispatcher.exchange().take_injected());
+    drop(dispatcher.exchange().take_injected(|_| true));
     assert_eq!(dispatcher.requests(), 0);
     // Where no worker is near, it goes there at once.
     let _answer = dispatcher.begin(invocation(&dispatcher, &limited, None, now), &*dispatcher);
-    assert_eq!(dispatcher.exchange().take_injected().len(), 1);
+    assert_eq!(dispatcher.exchange().take_injected(|_| true).len(), 1);
 }
 
 /// Its client has gone: its place at the gate is another's.

@@ -41,7 +41,9 @@ impl Worker {
         let (time, cpu) = (until.saturating_duration_since(begin), function.cpu_max.saturating_sub(times.cpu));
         // What came before belongs to no guest; what comes from now on does.
         let _ = self.thread.take_tick();
-        let is_alone = || self.scheduler.is_alone() && !self.waits.has_woken();
+        // Where it runs what is speculative, it may have been woken for something that another worker has handed off.
+        let is_wanted = || self.scheduler.is_slack() && self.dispatcher.exchange().is_busy(self.index);
+        let is_alone = || self.scheduler.is_alone() && !self.waits.has_woken() && !is_wanted();
         let entered = if is_alone() { self.alone.enter(time, cpu, is_alone) } else { None };
         if let Some((first, interval)) = entered {
             self.thread.arm_slowly(begin, first, interval);
@@ -57,6 +59,10 @@ impl Worker {
                 self.end_early(started, failure, now);
             }
             Work::Checking(checking) => self.end_check(id, *checking, failure, now),
+            // It was begun ahead, and nothing of it is seen.
+            Work::Job(invocation) if failure == Failure::Cancelled => {
+                tracing::debug!(function = invocation.function.name(), "given up before it began");
+            }
             Work::Job(invocation) => self.refuse(invocation, failure, now),
         }
         Event::Dropped
@@ -200,6 +206,7 @@ pub(super) const fn failure(why: Why) -> Failure {
         Why::Deadline => Failure::Deadline,
         Why::Cpu => Failure::CpuLimit,
         Why::Overload => Failure::Shed,
+        Why::Unwanted => Failure::Cancelled,
         Why::Stopping => Failure::Stopping,
     }
 }

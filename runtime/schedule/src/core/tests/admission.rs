@@ -17,7 +17,21 @@ fn task_of(function: u32, id: u32, arrived: Instant, deadline: Duration) -> Task
     let (tenant, function, cpu) = (TenantId(0), FunctionId(function), Duration::ZERO);
     let (deadline, cpu_max) = (arrived + deadline, Duration::MAX);
     let age = id.into();
-    Task { id: TaskId(id), tenant, function, weight: 1, age, arrived, deadline, cpu_max, cpu, started: false, level: 0, class: 0 }
+    Task {
+        id: TaskId(id),
+        tenant,
+        function,
+        weight: 1,
+        age,
+        arrived,
+        deadline,
+        cpu_max,
+        cpu,
+        started: false,
+        level: 0,
+        class: 0,
+        is_speculative: false,
+    }
 }
 
 const NEXT: Duration = Duration::from_nanos(1);

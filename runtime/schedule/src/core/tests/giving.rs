@@ -42,6 +42,7 @@ fn the_last_one_is_not_given_away_and_started_ones_only_once_a_quantum() {
             started: true,
             level: 0,
             class: 0,
+            is_speculative: false,
             weight: 1,
         }
     };
@@ -82,8 +83,21 @@ fn of_several_tenants_that_one_gives_that_has_most_to_give() {
             let function = played.function(tenant, name);
             let (tenant, arrived, cpu, cpu_max) = (TenantId(tenant), played.now, Duration::ZERO, Duration::MAX);
             let (age, deadline) = (u64::from(id.0), arrived + SOON);
-            let task =
-                Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started, level: 0, class: 0, weight: 1 };
+            let task = Task {
+                id,
+                tenant,
+                function,
+                age,
+                arrived,
+                deadline,
+                cpu_max,
+                cpu,
+                started,
+                level: 0,
+                class: 0,
+                is_speculative: false,
+                weight: 1,
+            };
             played.tasks.push(Guest { name, left: QUANTUM, task });
             played.core.note(Event::Arrived(task), arrived);
             id

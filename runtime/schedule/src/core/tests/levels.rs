@@ -20,6 +20,7 @@ fn begun(id: u32, function: u32, cpu: Duration, now: Instant) -> Task {
         started: true,
         level: 0,
         class: 0,
+        is_speculative: false,
     }
 }
 

@@ -80,6 +80,7 @@ fn whatever_happens_nothing_is_lost_and_nothing_waits_in_vain() {
                     started: false,
                     level: 0,
                     class: 0,
+                    is_speculative: false,
                     weight: 1,
                 };
                 tasks.push((task, Stand::Waits));
@@ -146,6 +147,7 @@ fn whatever_happens_nothing_is_lost_and_nothing_waits_in_vain() {
                         Why::Deadline => assert!(now >= task.deadline, "seed {seed}: {task:?} is not late"),
                         Why::Cpu => assert!(task.cpu >= task.cpu_max, "seed {seed}: {task:?} has some left"),
                         Why::Overload => assert!(!task.started && policy == Policy::RoundRobin, "seed {seed}: {task:?}"),
+                        Why::Unwanted => panic!("seed {seed}: nothing is speculative"),
                         Why::Stopping => panic!("seed {seed}: the core knows nothing of the server's end"),
                     }
                     *stand = Stand::Over;
@@ -157,6 +159,7 @@ fn whatever_happens_nothing_is_lost_and_nothing_waits_in_vain() {
                     *stand = Stand::Over;
                     Event::Given
                 }
+                Action::Slacken => panic!("seed {seed}: nothing is speculative"),
                 Action::Look => Event::Looked,
                 Action::Io if !asked && random(&mut state, 8) == 0 => {
                     asked = true;

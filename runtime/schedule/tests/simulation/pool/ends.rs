@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use sledge_schedule::{Phase, Why};
+use sledge_schedule::{Demand, Phase, Why};
 
 use super::gates::Wanted;
 use super::side::Job;
@@ -47,6 +47,11 @@ impl Pool<'_> {
                     return Err(format!("invocation {index} is shed, and has begun"));
                 }
             }
+            Why::Unwanted => {
+                if invocation.demand() != Demand::Unwanted {
+                    return Err(format!("invocation {index} is given up, and was not"));
+                }
+            }
             Why::Stopping => {
                 self.seen.fault("killed at the end");
                 if self.world.borrow().requests.phase() != Phase::Killing {
@@ -75,6 +80,9 @@ impl Pool<'_> {
         let invocation = &mut self.invocations[index];
         if std::mem::replace(&mut invocation.is_over, true) {
             return Err(format!("invocation {index} ends twice"));
+        }
+        if invocation.demand() == Demand::Speculative {
+            self.seen.fault("speculative and over");
         }
         self.checks.left(worker, index, invocation.tenant);
         let gate = Rc::clone(&invocation.gate);

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use sledge_schedule::{FunctionId, Gate, InFlight, Microtask, Task, TaskId, TenantId, Used};
+use sledge_schedule::{Demand, FunctionId, Gate, InFlight, Microtask, Rank, Task, TaskId, TenantId, Used};
 
 use super::side::Job;
 use super::{Due, Invocation, Pool};
-use crate::plan::Part;
+use crate::plan::{Ahead, Part};
 
 /// A function's gate, and what the simulation counts itself.
 pub(super) struct Limits {
@@ -59,7 +59,7 @@ impl Pool<'_> {
 
     /// Admits a request, as a connection's task does. The job, if it may run.
     pub(super) fn read(&mut self, request: usize) -> Option<Job> {
-        let (function, script, leaves, no_memory) = self.unread[request].clone();
+        let (function, script, leaves, no_memory, ahead) = self.unread[request].clone();
         let deadline = self.now + self.plan.functions[function].deadline;
         let index = self.admit(function, script, deadline, None)?;
         self.invocations[index].no_memory = no_memory;
@@ -67,6 +67,14 @@ impl Pool<'_> {
             self.at(self.now + leaves, Due::Leaves(index));
         }
         self.at(deadline, Due::Late(index));
+        // What holds a place that others may wait for is not begun ahead.
+        if let Some(Ahead { root, path, settled }) = ahead.filter(|_| !self.gates[function].gate.is_limited()) {
+            self.invocations[index].claim = Some((Rc::default(), Rank::new(root, path)));
+            self.checks.begun_ahead(index);
+            if let Some((after, is_asked)) = settled {
+                self.at(self.now + after, Due::Settled(index, is_asked));
+            }
+        }
         self.enter(index)
     }
 
@@ -96,6 +104,11 @@ impl Pool<'_> {
             return None;
         }
         self.seen.admitted += 1;
+        let of_caller = caller.and_then(|(caller, _)| self.invocations[caller].claim.clone());
+        let claim = of_caller.filter(|_| !limits.gate.is_limited());
+        if claim.as_ref().is_some_and(|(claim, _)| claim.demand() == Demand::Speculative) {
+            self.checks.begun_ahead(self.invocations.len());
+        }
         self.invocations.push(Invocation {
             function,
             tenant: self.plan.functions[function].tenant,
@@ -109,6 +122,7 @@ impl Pool<'_> {
             no_memory: false,
             script: script.into(),
             closed: Rc::default(),
+            claim,
             gate: limits,
             caller,
             callees: Vec::new(),
@@ -137,6 +151,7 @@ impl Pool<'_> {
             started: false,
             level: 0,
             class: 0,
+            is_speculative: false,
             weight: self.plan.functions[invocation.function].weight,
         };
         let job = Job {
@@ -144,6 +159,7 @@ impl Pool<'_> {
             task,
             microtask: Microtask::default(),
             runs: false,
+            claim: invocation.claim.clone(),
             closed: Rc::clone(&invocation.closed),
             limits: Rc::clone(&invocation.gate),
             world: Rc::clone(&self.world),

@@ -3,8 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use sledge_schedule::demand::{Changes, Claim};
 use sledge_schedule::gate::Entrant;
-use sledge_schedule::{Microtask, Phase, Requests, Shared, Task, TaskId, Work};
+use sledge_schedule::{Demand, Microtask, Phase, Rank, Requests, Rest, Shared, Task, TaskId, Work};
 
 use super::gates::Limits;
 use crate::model::Model;
@@ -16,6 +17,8 @@ pub(crate) struct Job {
     /// What it does when it goes on.
     pub(super) microtask: Microtask,
     pub(super) runs: bool,
+    /// Whether it is asked for, if it was begun ahead.
+    pub(super) claim: Option<(Rc<Claim>, Rank)>,
     pub(super) closed: Rc<Cell<bool>>,
     pub(super) limits: Rc<Limits>,
     pub(super) world: Rc<RefCell<World>>,
@@ -42,11 +45,19 @@ impl Drop for Job {
 
 impl Work for Job {
     fn task(&self, id: TaskId) -> Task {
-        Task { id, ..self.task }
+        Task { id, is_speculative: self.demand() == Demand::Speculative, ..self.task }
     }
 
     fn microtask(&self) -> Microtask {
         self.microtask
+    }
+
+    fn demand(&self) -> Demand {
+        self.claim.as_ref().map_or(Demand::Asked, |(claim, _)| claim.demand())
+    }
+
+    fn rank(&self) -> Rank {
+        self.claim.as_ref().map_or_else(Rank::default, |(_, rank)| *rank)
     }
 }
 
@@ -63,6 +74,8 @@ impl Entrant for Job {
 /// What all workers share.
 pub(crate) struct World {
     pub(crate) model: Model<Job>,
+    /// Of what is asked for.
+    pub(super) changes: Changes,
     pub(super) requests: Requests,
     /// Whether it takes no more.
     pub(super) drains: bool,
@@ -106,7 +119,7 @@ impl Shared for Side {
     }
 
     fn take_injected(&mut self) -> Vec<Job> {
-        let jobs = self.world.borrow_mut().model.take_injected();
+        let jobs = self.world.borrow_mut().model.take_injected(|job| job.demand() == Demand::Asked);
         jobs.iter().for_each(|job| self.moved(job.index, Place::Worker(self.index)));
         jobs
     }
@@ -134,16 +147,24 @@ impl Shared for Side {
         self.world.borrow_mut().model.set_backlog(self.index, backlog);
     }
 
-    fn others_are_idle(&self) -> bool {
-        self.world.borrow().model.others_are_idle(self.index)
+    fn others(&self) -> Rest {
+        self.world.borrow().model.others(self.index)
     }
 
     fn busy(&mut self) {
-        self.world.borrow_mut().model.idle[self.index] = false;
+        self.world.borrow_mut().model.rest[self.index] = Rest::Busy;
     }
 
     fn try_idle(&mut self) -> bool {
-        self.world.borrow_mut().model.try_idle(self.index)
+        self.world.borrow_mut().model.try_rest(self.index, Rest::Idle)
+    }
+
+    fn try_slack(&mut self) -> bool {
+        self.world.borrow_mut().model.try_rest(self.index, Rest::Slack)
+    }
+
+    fn changes(&self) -> u64 {
+        self.world.borrow().changes.count()
     }
 
     fn phase(&self) -> Phase {
