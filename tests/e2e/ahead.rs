@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const STEPS: usize = 4;
 
 /// Calls `t` with the lines that the input has for this step: so its input does not depend on what the steps before it answer.
-fn step(number: usize, next: &str) -> Value {
+pub(crate) fn step(number: usize, next: &str) -> Value {
     json!({
         "Type": "Task",
         "Resource": "arn:aws:states:::lambda:invoke",

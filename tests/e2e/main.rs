@@ -9,6 +9,7 @@ mod ahead_calls_within;
 mod ahead_durable;
 mod ahead_over_kills;
 mod ahead_rpc;
+mod ahead_slack;
 mod alone;
 mod applications;
 mod artifacts;

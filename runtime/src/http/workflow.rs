@@ -20,6 +20,7 @@ use super::handled::{Handled, Manner};
 use super::response::{self, Answer, Whole};
 use crate::invoke::Input;
 use crate::invoke::function::Function;
+use crate::invoke::urgency::Root;
 use crate::outcome::Failure;
 use crate::reply;
 use crate::speculate::depth::Load;
@@ -58,6 +59,10 @@ impl Runner for Rc<HttpService> {
 
     fn ended(&self, function: &Function, failure: Option<&Failure>) {
         self.shard.note(function, |row| row.ended(failure));
+    }
+
+    fn root(&self) -> Root {
+        self.dispatcher.root()
     }
 
     fn load(&self) -> Load {

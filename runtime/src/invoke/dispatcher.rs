@@ -15,6 +15,7 @@ use super::Gate;
 use super::busy::Busy;
 use super::function::Function;
 use super::invocation::{Invocation, Times};
+use super::urgency::Root;
 use super::work::Work;
 use crate::outcome::Failure;
 use crate::reply::{Answer, ReplyTo};
@@ -89,6 +90,13 @@ impl Dispatcher {
     #[must_use]
     pub fn changes(&self) -> &Arc<Changes> {
         &self.changes
+    }
+
+    /// What runs are begun ahead for that begins now, behind all that is admitted.
+    #[must_use]
+    pub fn root(&self) -> Root {
+        // Relaxed: a number that orders nothing else.
+        Root { sequence: self.sequence.load(Ordering::Relaxed), changes: Arc::clone(&self.changes) }
     }
 
     /// A worker was woken that may run what is speculative without ticks: then it is interrupted.

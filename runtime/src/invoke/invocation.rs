@@ -14,13 +14,14 @@ use super::Admission;
 use super::ahead::account::Account;
 use super::caller::{Caller, DEPTH_MAX};
 use super::function::Function;
+use super::urgency::Urgency;
 use crate::host::{Body, RequestHead};
 use crate::memo::callees::Callees;
 use crate::memo::flight::handles::Follower;
 use crate::memo::flight::patience;
 use crate::reply::{Answer, Parent, Record, ReplyTo};
 use crate::schedule::gate::Entrant;
-use crate::schedule::{Task, TaskId};
+use crate::schedule::{Demand, Rank, Task, TaskId};
 use crate::telemetry::Trace;
 use crate::txn::Transaction;
 
@@ -54,6 +55,8 @@ pub struct Invocation {
     pub tells: Option<Arc<Callees>>,
     /// Where it leaves what is to be counted and learned when it is known whether its caller's run counts, if something of that is.
     pub account: Option<Arc<Account>>,
+    /// Whether it is asked for, if it was begun ahead, or what has called it was.
+    pub urgency: Option<Arc<Urgency>>,
     /// How often it has run and was stale: what it has read was changed before its commit.
     pub stale: u32,
     /// It waits for the run of an equal request, in place of running.
@@ -189,6 +192,7 @@ impl Invocation {
             joins: None,
             tells: None,
             account: None,
+            urgency: None,
             stale: 0,
             follows: None,
         })
@@ -209,8 +213,25 @@ impl Invocation {
             started,
             level: 0,
             class: 0,
-            is_speculative: false,
+            is_speculative: self.demand() == Demand::Speculative,
             weight: function.weight,
+        }
+    }
+
+    /// Whether it is asked for.
+    pub(crate) fn demand(&self) -> Demand {
+        self.urgency.as_ref().map_or(Demand::Asked, |urgency| urgency.demand())
+    }
+
+    /// Where it stands as long as that is not known.
+    pub(crate) fn rank(&self) -> Rank {
+        self.urgency.as_ref().map_or_else(Rank::default, |urgency| urgency.rank())
+    }
+
+    /// What it calls and waits for is as urgent as it is, unless that holds a place which others may wait for.
+    pub(crate) fn urges(&self, callee: &mut Invocation) {
+        if !callee.function.gate.is_limited() {
+            callee.urgency.clone_from(&self.urgency);
         }
     }
 

@@ -9,6 +9,7 @@
 //! * [`dispatcher`]: how many invocations there are, and the way to a worker;
 //! * [`invocation`]: its identity, what it runs, and where its time went; [`caller`]: what its callees know of it, and `kept` the instances
 //!   that they leave for each other; `ahead`: what of its calls is begun with it;
+//! * [`urgency`]: whether one is asked for that was begun ahead;
 //! * [`work`]: what a worker has of it, before it runs and after;
 //! * [`driver`]: the loop that runs it in its sandbox; [`alone`]: on a thread that does nothing else.
 
@@ -26,6 +27,7 @@ mod kept;
 pub mod loaded;
 pub mod program;
 pub mod snapshot;
+pub mod urgency;
 pub mod work;
 
 pub use dispatcher::{Admission, Dispatcher, Intake};

@@ -17,7 +17,7 @@ use crate::memo::callees::Callees;
 use crate::memo::check::Check;
 use crate::phases::Phase;
 use crate::reply::{Content, ReplyTo};
-use crate::schedule::{self, Microtask, Site, Task, TaskId};
+use crate::schedule::{self, Demand, Microtask, Rank, Site, Task, TaskId};
 
 /// An invocation whose sandbox has run.
 #[derive(Debug)]
@@ -169,6 +169,16 @@ pub enum Work {
     Started(Box<Started>),
 }
 
+impl Work {
+    fn invocation(&self) -> &Invocation {
+        match self {
+            Work::Job(invocation) => invocation,
+            Work::Checking(checking) => &checking.invocation,
+            Work::Started(started) => &started.invocation,
+        }
+    }
+}
+
 impl schedule::Work for Work {
     fn task(&self, id: TaskId) -> Task {
         match self {
@@ -185,6 +195,14 @@ impl schedule::Work for Work {
             Work::Checking(checking) => begins(&checking.invocation),
             Work::Started(started) => started.driver.microtask(),
         }
+    }
+
+    fn demand(&self) -> Demand {
+        self.invocation().demand()
+    }
+
+    fn rank(&self) -> Rank {
+        self.invocation().rank()
     }
 }
 

@@ -12,6 +12,7 @@ use super::failure::{failed, of_function, of_status};
 use super::{Runner, Workflow, request};
 use crate::invoke::Input;
 use crate::invoke::function::Function;
+use crate::invoke::urgency::Urgency;
 use crate::memo::callees::Callees;
 use crate::outcome;
 use crate::reply::{Answer, Content, Reply, ReplyHead};
@@ -38,6 +39,8 @@ pub struct Call<'a> {
     pub follows: bool,
     /// Where it tells what it did, if that is wanted.
     pub tells: Option<Arc<Callees>>,
+    /// Whether it is asked for, if it is begun ahead.
+    pub urgency: Option<Arc<Urgency>>,
 }
 
 /// What a function is called with.
@@ -129,6 +132,11 @@ pub(super) const fn has_no_room(failure: &outcome::Failure) -> bool {
     matches!(failure, Busy | FunctionBusy | NoStore | Overload | Shed)
 }
 
+/// Whether one that nothing waits for may be called later: there was no room, or no time that was left by what is asked for.
+pub(super) const fn may_run_later(failure: &outcome::Failure) -> bool {
+    has_no_room(failure) || matches!(failure, outcome::Failure::Deadline)
+}
+
 /// The status of a function's reply, and the reply.
 pub(super) type Replied = Result<(u16, Value), outcome::Failure>;
 
@@ -149,7 +157,8 @@ pub(super) fn begin<'a, R: Runner>(
     (deadline, follows): (Instant, bool),
 ) -> Result<Begun<'a, R>, Failure> {
     let function = asked.find(workflow)?;
-    let call = Call { function: &function, input: asked.given(&function)?, deadline, joins: None, follows, tells: None };
+    let call =
+        Call { function: &function, input: asked.given(&function)?, deadline, joins: None, follows, tells: None, urgency: None };
     Begun::begin(runner, call).map_err(|failure| of_function(asked.name, &failure))
 }
 

@@ -38,6 +38,7 @@ use sledge_workflow::machine::About;
 use self::durable::journal::Place;
 use crate::config::{AsynchronousConfig, FunctionConfig, SpeculationLevel, WorkflowConfig, WorkflowKind};
 use crate::invoke::function::{Function, Neighbours};
+use crate::invoke::urgency::Root;
 use crate::kv::Space;
 use crate::outcome::Failure;
 use crate::reply;
@@ -78,6 +79,9 @@ pub trait Runner {
 
     /// A call has ended so.
     fn ended(&self, function: &Function, failure: Option<&Failure>);
+
+    /// What an execution begins runs ahead for that begins now.
+    fn root(&self) -> Root;
 
     /// How busy those are that run what is called.
     fn load(&self) -> Load;

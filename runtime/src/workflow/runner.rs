@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::{Call, Runner};
 use crate::invoke::function::Function;
+use crate::invoke::urgency::Root;
 use crate::invoke::{Dispatcher, Input, Invocation};
 use crate::metrics::Shard;
 use crate::outcome::Failure;
@@ -52,12 +53,12 @@ pub fn invocation(
 /// # Errors
 /// When it is not admitted.
 pub fn called(dispatcher: &Arc<Dispatcher>, call: Call<'_>) -> Result<Box<Invocation>, Failure> {
-    let Call { function, input, deadline, joins, tells, .. } = call;
+    let Call { function, input, deadline, joins, tells, urgency, .. } = call;
     let mut invocation = invocation(dispatcher, function, input, Some(deadline), joins)?;
     if let Some(tells) = &tells {
         tells.made();
     }
-    invocation.tells = tells;
+    (invocation.tells, invocation.urgency) = (tells, urgency);
     Ok(invocation)
 }
 
@@ -74,6 +75,10 @@ impl Runner for Remote {
 
     fn ended(&self, function: &Function, failure: Option<&Failure>) {
         self.shard.note(function, |row| row.ended(failure));
+    }
+
+    fn root(&self) -> Root {
+        self.dispatcher.root()
     }
 
     fn load(&self) -> Load {

@@ -22,6 +22,7 @@ use bytes::Bytes;
 use self::account::Account;
 use self::window::Window;
 use super::function::Function;
+use super::urgency::Stake;
 use crate::memo::callees::Callees;
 use crate::reply::Answer;
 use crate::speculate::sequence::{ARGUMENT_BYTES_MAX, CALLS_MAX, Made};
@@ -37,6 +38,8 @@ pub(crate) struct Run {
     pub(crate) callee: Arc<Function>,
     /// Its reply comes there.
     pub(crate) answer: Answer,
+    /// By which it is asked for when it is called.
+    pub(crate) stake: Stake,
     pub(crate) transaction: Arc<Transaction>,
     pub(crate) began: Instant,
     /// What it leaves to be counted and learned.

@@ -1,7 +1,7 @@
 //! Callees that begin with their caller, before it has called them: it is known from earlier runs what it calls, and with what. Where the caller comes to just that call it adopts the run, and waits for what is
 //! left of it; where it does not, the run is dropped, and leaves nothing.
 //!
-//! A callee that begins so is a task like any other, behind all that came before it: other workers may take it, and its caller runs on. What it reads and writes, logs and sends waits in its
+//! A callee that begins so is a task behind all that is asked for, until its caller comes to it: other workers may take it, and its caller runs on. What it reads and writes, logs and sends waits in its
 //! [transaction](crate::txn), and what is counted and learned in its [account](crate::invoke::ahead::account). Where its transaction is refused when it is called, it runs again, as an ordinary call.
 
 use std::sync::Arc;
@@ -20,10 +20,12 @@ use crate::invoke::ahead::window::{Reached, Window};
 use crate::invoke::ahead::{Ahead, Run};
 use crate::invoke::caller::Caller;
 use crate::invoke::function::Function;
+use crate::invoke::urgency::{Stake, Urgency};
 use crate::invoke::work::Started;
 use crate::memo::callees::Callees;
 use crate::outcome::Failure;
 use crate::reply::{Answer, Reply};
+use crate::schedule::Rank;
 use crate::speculate::depth::depth;
 use crate::speculate::sequence::Expected;
 use crate::telemetry::Trace;
@@ -57,6 +59,7 @@ struct Again {
     joins: Arc<Transaction>,
     tells: Option<Arc<Callees>>,
     account: Arc<Account>,
+    urgency: Option<Arc<Urgency>>,
 }
 
 impl Again {
@@ -72,6 +75,7 @@ impl Again {
         (callee.request_id, callee.trace) = (self.request_id, self.trace);
         callee.tell_trace();
         (callee.joins, callee.tells, callee.account) = (Some(self.joins), self.tells, Some(self.account));
+        callee.urgency = self.urgency.filter(|_| !callee.function.gate.is_limited());
         self.dispatcher.begin(callee, &*self.dispatcher).reply().await
     }
 }
@@ -136,6 +140,11 @@ impl Worker {
         }
         let account = Arc::new(Account::new(replies.cloned()));
         invocation.identity.is_speculative = true;
+        let (above, identity) = (started.invocation.urgency.as_ref(), &started.invocation.identity);
+        let ordinal = u32::try_from(expected.ordinal).unwrap_or(u32::MAX);
+        let rank = || Rank::new(identity.root(), identity.path().steps().iter().copied().chain([ordinal.saturating_add(1)]));
+        let stake = Stake::of_callee(above, rank, self.dispatcher.changes());
+        invocation.urgency = stake.urgency().cloned();
         invocation.request_id = context.request_id().cloned();
         invocation.trace = context.trace().map(|trace| trace.call());
         invocation.tell_trace();
@@ -143,7 +152,7 @@ impl Worker {
         (invocation.tells, invocation.account) = (tells.clone(), Some(Arc::clone(&account)));
         let dispatcher = Arc::clone(&self.dispatcher);
         let answer = dispatcher.begin(invocation, &mut *self);
-        Some(Run { callee, answer, transaction, began: now, account, tells })
+        Some(Run { callee, answer, stake, transaction, began: now, account, tells })
     }
 
     /// A run has come to a call. What answers it, where that was begun before or is known.
@@ -171,7 +180,7 @@ impl Worker {
         &self,
         started: &mut Started,
         (call, asked): (&Call<'_>, Asked),
-        (ordinal, run): (usize, Run),
+        (ordinal, mut run): (usize, Run),
         now: Instant,
     ) -> Option<Answer> {
         let served = started.invocation.function.neighbours.find(call.name);
@@ -182,6 +191,7 @@ impl Worker {
             drop_run(&function, ordinal, run, now);
             return None;
         };
+        run.stake.ask();
         let (tells, load) = (watched_call(started, true), self.dispatcher.workload(now));
         let again = Again {
             dispatcher: Arc::clone(&self.dispatcher),
@@ -193,6 +203,7 @@ impl Worker {
             joins: Arc::clone(&to),
             tells: tells.clone(),
             account: Arc::clone(&account),
+            urgency: started.invocation.urgency.clone(),
         };
         Some(Answer::later(async move {
             let Run { answer, transaction, began, account: left, tells: told, .. } = run;

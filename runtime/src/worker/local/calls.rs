@@ -119,6 +119,9 @@ impl Worker {
                     callee.request_id = started.driver.context().request_id().cloned();
                     (callee.trace, callee.joins, callee.tells, callee.account) = (trace, joins, tells, account);
                     callee.tell_trace();
+                    if id.is_some() {
+                        started.invocation.urges(&mut callee);
+                    }
                     let dispatcher = Arc::clone(&self.dispatcher);
                     match (id, quantum_began) {
                         (Some(CallId::Now), Some(quantum_began)) if self.scheduler.may_begin_within() => {

@@ -22,6 +22,7 @@ use super::places::{Held, Places};
 use super::queue::{self, Queues};
 use super::term::Term;
 use super::{Executions, Message, Refused, Started, is_name, timetable};
+use crate::invoke::urgency::Urgency;
 use crate::kv::{Commit, KvError, Record};
 use crate::workflow::{CALL, OF_FUNCTION, Runner, Workflow, express};
 
@@ -191,6 +192,11 @@ impl<R: Runner + 'static> Core<R> {
     /// The same, if one is free.
     pub(super) fn free_place(&self) -> Option<Held> {
         self.places.take_free()
+    }
+
+    /// A place is lent to what runs ahead.
+    pub(super) fn lend_place(&self, urgency: &Arc<Urgency>) {
+        self.places.lend(urgency);
     }
 
     /// Writes what concerns no tenant's entries.

@@ -26,6 +26,7 @@ use super::forward::{FORWARDED_MAX, Inbox};
 use super::term::Term;
 use super::{Executions, MESSAGES_MAX, Message, Refused, core};
 use crate::invoke::function::Function;
+use crate::invoke::urgency::Root;
 use crate::kv::{Fence, Lease, Post, Taken};
 use crate::outcome::Failure;
 use crate::reply;
@@ -57,6 +58,10 @@ impl<R: Runner> Runner for Lent<R> {
 
     fn ended(&self, function: &Function, failure: Option<&Failure>) {
         self.0.ended(function, failure);
+    }
+
+    fn root(&self) -> Root {
+        self.0.root()
     }
 
     fn load(&self) -> Load {

@@ -6,9 +6,14 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
+
+use crate::invoke::urgency::Urgency;
+
+/// As many are kept before it is looked which of them are over.
+const LENT_MIN: usize = 64;
 
 /// Places, of which there are so many.
 #[derive(Debug)]
@@ -21,6 +26,9 @@ struct Turns {
     waiting: HashMap<Arc<str>, VecDeque<oneshot::Sender<Held>>>,
     /// The tenants that wait, the next one first.
     order: VecDeque<Arc<str>>,
+    /// Runs that are ahead and have places. Those that are over go when there are twice as many as there were then.
+    lent: Vec<Weak<Urgency>>,
+    lent_max: usize,
 }
 
 /// A place that is taken. Dropping it frees it.
@@ -29,7 +37,13 @@ pub(super) struct Held(Option<Rc<Places>>);
 
 impl Places {
     pub(super) fn new(count: usize) -> Rc<Places> {
-        Rc::new(Places(RefCell::new(Turns { free: count, waiting: HashMap::new(), order: VecDeque::new() })))
+        Rc::new(Places(RefCell::new(Turns {
+            free: count,
+            waiting: HashMap::new(),
+            order: VecDeque::new(),
+            lent: Vec::new(),
+            lent_max: LENT_MIN,
+        })))
     }
 
     /// A place for that tenant, when it has its turn. Dropping the future gives the turn up.
@@ -43,6 +57,8 @@ impl Places {
             }
             let (sender, turn) = oneshot::channel();
             turns.wait(tenant, sender);
+            // What has a place is not to wait behind what waits for one.
+            turns.lent.drain(..).filter_map(|lent| lent.upgrade()).for_each(|lent| lent.ask());
             turn
         };
         match turn.await {
@@ -57,6 +73,16 @@ impl Places {
         let mut turns = self.0.borrow_mut();
         turns.free = turns.free.checked_sub(1)?;
         Some(Held(Some(Rc::clone(self))))
+    }
+
+    /// One that was [free](Places::take_free) is used by what runs ahead.
+    pub(super) fn lend(&self, urgency: &Arc<Urgency>) {
+        let Turns { lent, lent_max, .. } = &mut *self.0.borrow_mut();
+        if lent.len() >= *lent_max {
+            lent.retain(|lent| lent.strong_count() > 0);
+            *lent_max = LENT_MIN.max(2 * lent.len());
+        }
+        lent.push(Arc::downgrade(urgency));
     }
 
     /// Gives a place that was freed to what has waited longest of the tenant whose turn it is, or keeps it free.
@@ -119,9 +145,32 @@ mod tests {
     use tokio::task::{spawn_local, yield_now};
 
     use super::*;
+    use crate::invoke::urgency::Root;
+    use crate::schedule::Demand;
 
     fn run(test: impl Future<Output = ()>) {
         Builder::new_current_thread().build_local(LocalOptions::default()).unwrap().block_on(test);
+    }
+
+    #[test]
+    fn what_has_a_place_and_is_ahead_is_asked_for_when_something_waits_for_one() {
+        run(async {
+            let (places, root) = (Places::new(2), Root::default());
+            let stakes = [1, 2].map(|step| root.ahead([step]));
+            let urgencies = stakes.each_ref().map(|stake| Arc::clone(stake.urgency().unwrap()));
+            let _held = urgencies.each_ref().map(|urgency| {
+                places.lend(urgency);
+                places.take_free().unwrap()
+            });
+            assert!(places.take_free().is_none());
+            assert_eq!(urgencies.each_ref().map(|urgency| urgency.demand()), [Demand::Speculative; 2]);
+            assert!(places.take("a".into()).now_or_never().is_none());
+            assert_eq!(urgencies.map(|urgency| urgency.demand()), [Demand::Asked; 2]);
+            for step in 0..10 * LENT_MIN as u32 {
+                places.lend(root.ahead([step]).urgency().unwrap());
+            }
+            assert!(places.0.borrow().lent.len() <= LENT_MIN, "those that are over are forgotten");
+        });
     }
 
     #[test]

@@ -197,7 +197,8 @@ async fn call_version<R: Runner + 'static>(
             (_, first) => drop(first),
         }
         let deadline = deadline(start);
-        let call = Call { function: &function, input, deadline, joins: transaction.clone(), follows: false, tells: None };
+        let call =
+            Call { function: &function, input, deadline, joins: transaction.clone(), follows: false, tells: None, urgency: None };
         match replied(&core.runner, call).await {
             Ok(reply) => {
                 let result = asked.output(Ok(reply));

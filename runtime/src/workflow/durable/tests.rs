@@ -29,6 +29,7 @@ use super::*;
 use crate::config::{FunctionConfig, WorkflowConfig};
 use crate::invoke::by_hand;
 use crate::invoke::function::{Function, Home, Neighbours};
+use crate::invoke::urgency::Root;
 use crate::kv::embedded::tests::disk::Disk;
 use crate::kv::embedded::tests::open_folding;
 use crate::kv::{BucketKey, BucketName, Change, Commit};
@@ -155,6 +156,10 @@ impl Played {
 }
 
 impl Runner for Played {
+    fn root(&self) -> Root {
+        Root::default()
+    }
+
     fn load(&self) -> Load {
         Load { percent: 0, waiting: 0, workers: 1 }
     }

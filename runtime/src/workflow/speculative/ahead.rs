@@ -28,6 +28,7 @@ use super::plan::{Answer, Do, Outside, Path, Plan, RunId, Standing};
 use super::runs::{Opened, Rests, Runs, Took, UnderWay, learn};
 use super::story::Recorded;
 use crate::invoke::function::Function;
+use crate::invoke::urgency::{Root, Stake, Urgency};
 use crate::kv::{self, Commit, KvError};
 use crate::speculate::Speculation;
 use crate::speculate::paths::Trail;
@@ -60,6 +61,9 @@ pub(in crate::workflow) trait Host {
 
     /// Whether it calls that version of a function.
     fn calls(&self, function: &Function) -> bool;
+
+    /// A place is lent to a run that is ahead: when something waits for a place, that is asked for.
+    fn lends(&self, urgency: &Arc<Urgency>);
 
     /// By when a run of a task has to have ended.
     fn deadline(&self, task: &StartTask) -> Instant;
@@ -146,6 +150,8 @@ pub(in crate::workflow) struct Ahead<'a, R: Runner, H: Host> {
     is_committing: bool,
     conflicts: u32,
     knowledge: Knowledge<'a>,
+    /// On whose behalf runs are begun ahead.
+    root: Root,
     rng: fastrand::Rng,
 }
 
@@ -185,6 +191,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
             is_committing: false,
             conflicts: 0,
             knowledge,
+            root: runner.root(),
             rng: fastrand::Rng::new(),
         })
     }
@@ -245,6 +252,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
                 Do::Base(_) => {}
             }
         }
+        self.plan.asked().for_each(|run| self.runs.ask(run));
         self.fetch();
         result
     }
@@ -305,12 +313,20 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
                 (Rests::Skipped(grounds, function.version), Some(Took::default()), AbortHandle::new_pair().0);
             let Start { path, task, behind, pause } = start;
             let more = More { path, began_ms, pause, place: None };
-            self.runs.of.insert(run, UnderWay { column, transaction, task, began, took, behind, rests, handle, more });
+            let stake = Stake::default();
+            self.runs.of.insert(run, UnderWay { column, transaction, task, began, took, behind, rests, handle, stake, more });
             return;
         }
         let tells = self.knowledge.skips().then(Arc::default);
         let (deadline, joins) = (self.host.deadline(&start.task), Some(Arc::clone(&transaction)));
-        let call = Call { function: &function, input, deadline, joins, follows: false, tells: tells.clone() };
+        // One that holds a place which others may wait for is not to wait behind them.
+        let is_behind = !self.plan.is_asked(run) && !function.gate.is_limited();
+        let stake = if is_behind { self.root.ahead(start.path.iter().copied()) } else { Stake::default() };
+        let urgency = stake.urgency().cloned();
+        if let Some(urgency) = &urgency {
+            self.host.lends(urgency);
+        }
+        let call = Call { function: &function, input, deadline, joins, follows: false, tells: tells.clone(), urgency };
         let begun = match Begun::begin(self.runner, call) {
             Ok(begun) => begun,
             Err(failure) => {
@@ -328,7 +344,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
         let rests = tells.map_or(Rests::Unknown, Rests::Told);
         let Start { path, task, behind, pause } = start;
         let more = More { path, began_ms, pause, place: Some(place) };
-        self.runs.of.insert(run, UnderWay { column, transaction, task, began, took: None, behind, rests, handle, more });
+        self.runs.of.insert(run, UnderWay { column, transaction, task, began, took: None, behind, rests, handle, stake, more });
     }
 
     fn drop_run(&mut self, run: RunId) {
@@ -370,11 +386,14 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
     fn replied(&mut self, run: RunId, (replied, running): Answered) {
         let Some(under_way) = self.runs.of.get_mut(&run) else { return };
         (under_way.took, under_way.more.place) = (Some(Took { all: under_way.began.elapsed(), running }), None);
+        under_way.stake.is_over();
         if replied.is_err() {
             // One that was killed has not said so itself.
             let _ = under_way.transaction.settle(false, None);
         }
-        let has_no_room = replied.as_ref().is_err_and(function::has_no_room);
+        let is_asked = self.plan.is_asked(run);
+        let is_later = |failure: &_| function::has_no_room(failure) || (!is_asked && function::may_run_later(failure));
+        let has_no_room = replied.as_ref().is_err_and(is_later);
         let answer = match Asked::of(&under_way.task) {
             Some(Ok(asked)) => asked.output(replied),
             Some(Err(failure)) => Err(failure),

@@ -18,6 +18,7 @@ use super::oracle::Knowledge;
 use super::plan::{Answer, Do, Outside, Plan, RunId};
 use super::runs::{Opened, Rests, Runs, Took, UnderWay, learn};
 use super::story::Recorded;
+use crate::invoke::urgency::{Root, Stake};
 use crate::kv::{self, KvError};
 use crate::memo::callees::Callees;
 use crate::outcome;
@@ -38,8 +39,8 @@ type End<'a> = Pin<Box<dyn Future<Output = Option<(RunId, Answered)>> + 'a>>;
 
 /// What is in a column.
 enum Filled {
-    /// A run, and what gives it up.
-    Runs(AbortHandle, Option<Arc<Callees>>),
+    /// A run, what gives it up, and what asks for it.
+    Runs(AbortHandle, Option<Arc<Callees>>, Stake),
     /// What a run would come to, and that version's number.
     Skipped(Skip, u64),
 }
@@ -70,6 +71,8 @@ struct Driver<'a, R> {
     /// The commit that is under way, and since when.
     commit: Option<(Commit, Instant)>,
     knowledge: Knowledge<'a>,
+    /// On whose behalf runs are begun ahead.
+    root: Root,
     rng: fastrand::Rng,
     outcome: Option<Outcome>,
 }
@@ -113,6 +116,7 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
         refused: Vec::new(),
         commit: None,
         knowledge,
+        root: runner.root(),
         rng: fastrand::Rng::new(),
         outcome: None,
     };
@@ -159,7 +163,7 @@ impl<'a, R: Runner> Driver<'a, R> {
         for action in actions {
             match action {
                 Do::Begin { run, path, task, behind } => {
-                    if self.begin(run, &path, task, behind) {
+                    if self.begin((run, plan.is_asked(run)), &path, task, behind) {
                         plan.story().skipped(run);
                     }
                 }
@@ -171,6 +175,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                 Do::Base(action) => self.carry_out(action).await,
             }
         }
+        plan.asked().for_each(|run| self.runs.ask(run));
         if let Some(fetch) = self.runs.fetch() {
             self.fetched.push(Box::pin(fetch));
         }
@@ -238,12 +243,16 @@ impl<'a, R: Runner> Driver<'a, R> {
     }
 
     /// Begins a run, with a column. Whether a known answer stands for it.
-    fn begin(&mut self, run: RunId, path: &[u32], task: StartTask, behind: Option<Arc<str>>) -> bool {
+    fn begin(&mut self, (run, is_asked): (RunId, bool), path: &[u32], task: StartTask, behind: Option<Arc<str>>) -> bool {
         let behind = behind.and_then(|state| self.knowledge.state(&state));
-        match self.try_begin(run, path, &task) {
+        match self.try_begin((run, is_asked), path, &task) {
             Ok((column, transaction, filled)) => {
+                let mut stake = Stake::default();
                 let (rests, handle, took) = match filled {
-                    Filled::Runs(handle, tells) => (tells.map_or(Rests::Unknown, Rests::Told), handle, None),
+                    Filled::Runs(handle, tells, of_run) => {
+                        stake = of_run;
+                        (tells.map_or(Rests::Unknown, Rests::Told), handle, None)
+                    }
                     Filled::Skipped(Skip { answer, grounds }, version) => {
                         self.ended.push((run, Ok((*answer).clone())));
                         (Rests::Skipped(grounds, version), AbortHandle::new_pair().0, Some(Took::default()))
@@ -251,7 +260,7 @@ impl<'a, R: Runner> Driver<'a, R> {
                 };
                 let is_skipped = took.is_some();
                 let under_way =
-                    UnderWay { column, transaction, task, began: Instant::now(), took, behind, rests, handle, more: () };
+                    UnderWay { column, transaction, task, began: Instant::now(), took, behind, rests, handle, stake, more: () };
                 self.runs.of.insert(run, under_way);
                 return is_skipped;
             }
@@ -262,7 +271,12 @@ impl<'a, R: Runner> Driver<'a, R> {
         false
     }
 
-    fn try_begin(&mut self, run: RunId, path: &[u32], task: &StartTask) -> Result<(ColumnId, Arc<Transaction>, Filled), Unbegun> {
+    fn try_begin(
+        &mut self,
+        (run, is_asked): (RunId, bool),
+        path: &[u32],
+        task: &StartTask,
+    ) -> Result<(ColumnId, Arc<Transaction>, Filled), Unbegun> {
         let asked = Asked::of(task).unwrap_or_else(|| Err(failed("States.Runtime", "the task calls no function")))?;
         let function = asked.find(self.workflow)?;
         let input = asked.given(&function)?;
@@ -279,7 +293,11 @@ impl<'a, R: Runner> Driver<'a, R> {
         let (deadline, joins) = (self.real.deadline_of(task), Some(Arc::clone(&transaction)));
         // Where nothing goes on behind it, it runs in the turn of the one before it, as without speculation: nothing is gained by a turn of its own.
         let follows = self.has_replied && self.runs.of.is_empty() && self.knowledge.goes_behind(task).is_none();
-        let call = Call { function: &function, input, deadline, joins, follows, tells: tells.clone() };
+        // One that holds a place which others may wait for is not to wait behind them.
+        let is_behind = !is_asked && !function.gate.is_limited();
+        let stake = if is_behind { self.root.ahead(path.iter().copied()) } else { Stake::default() };
+        let urgency = stake.urgency().cloned();
+        let call = Call { function: &function, input, deadline, joins, follows, tells: tells.clone(), urgency };
         let mut begun = Begun::begin(self.runner, call).map_err(|failure| {
             self.runs.pipeline.give_up(column);
             let has_no_room = function::has_no_room(&failure);
@@ -289,11 +307,11 @@ impl<'a, R: Runner> Driver<'a, R> {
         let (handle, registration) = AbortHandle::new_pair();
         if follows && let Some(replied) = begun.at_once() {
             self.replied_at_once.push((run, replied));
-            return Ok((column, transaction, Filled::Runs(handle, tells)));
+            return Ok((column, transaction, Filled::Runs(handle, tells, stake)));
         }
         let end = Abortable::new(async move { (run, begun.replied().await) }, registration);
         self.ends.push(Box::pin(async move { end.await.ok() }));
-        Ok((column, transaction, Filled::Runs(handle, tells)))
+        Ok((column, transaction, Filled::Runs(handle, tells, stake)))
     }
 
     fn drop_run(&mut self, run: RunId) {
@@ -306,15 +324,16 @@ impl<'a, R: Runner> Driver<'a, R> {
 
     /// A run has ended.
     async fn replied(&mut self, plan: &mut Plan<'a>, run: RunId, (replied, running): Answered) {
-        let Some(UnderWay { transaction, task, began, took, .. }) = self.runs.of.get_mut(&run) else { return };
+        let Some(UnderWay { transaction, task, began, took, stake, .. }) = self.runs.of.get_mut(&run) else { return };
         self.has_replied = true;
+        stake.is_over();
         *took = Some(Took { all: began.elapsed(), running });
         if replied.is_err() {
             // One that was killed has not said so itself.
             let _ = transaction.settle(false, None);
         }
         if let Err(failure) = &replied
-            && function::has_no_room(failure)
+            && function::may_run_later(failure)
             && !plan.is_asked(run)
         {
             self.drop_run(run);

@@ -203,6 +203,11 @@ impl<'d> Plan<'d> {
         self.path_of(run).is_some_and(|path| self.asked.contains_key(path))
     }
 
+    /// The runs that the base waits for.
+    pub(super) fn asked(&self) -> impl Iterator<Item = RunId> {
+        self.asked.keys().filter_map(|path| self.runs.get(path)).map(|run| run.id)
+    }
+
     /// Where a run is in the order of everything, as what it was asked for, and what it has come to; none if it has not ended.
     pub(super) fn come_to(&self, run: RunId) -> Option<(&Path, &StartTask, &Answer)> {
         let path = self.path_of(run)?;

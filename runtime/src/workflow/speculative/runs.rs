@@ -14,6 +14,7 @@ use super::oracle::Knowledge;
 use super::plan::{Answer, RunId};
 use super::story::Story;
 use crate::invoke::function::Function;
+use crate::invoke::urgency::Stake;
 use crate::kv::{BucketKey, Space};
 use crate::memo::callees::Callees;
 use crate::speculate::skips::{Grounds, Skip};
@@ -52,6 +53,8 @@ pub(super) struct UnderWay<T> {
     pub(super) rests: Rests,
     /// Gives it up.
     pub(super) handle: AbortHandle,
+    /// Asks for it, or has its worker end it at once.
+    pub(super) stake: Stake,
     /// What its driver keeps of it.
     pub(super) more: T,
 }
@@ -119,6 +122,13 @@ impl<T> Runs<T> {
     /// Reads what runs that have begun are expected to read; none if that is nothing.
     pub(super) fn fetch(&self) -> Option<impl Future<Output = ()> + Send + use<T>> {
         if self.fetches { self.pipeline.fetch() } else { None }
+    }
+
+    /// The base waits for that run: it stands behind others no more.
+    pub(super) fn ask(&mut self, run: RunId) {
+        if let Some(run) = self.of.get_mut(&run) {
+            run.stake.ask();
+        }
     }
 
     /// The runs with these columns.

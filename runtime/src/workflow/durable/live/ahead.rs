@@ -25,6 +25,7 @@ use super::super::places::Held;
 use super::super::task;
 use super::{Live, Plan};
 use crate::invoke::function::Function;
+use crate::invoke::urgency::Urgency;
 use crate::kv::Commit;
 use crate::speculate::paths::Trail;
 use crate::workflow::speculative::{Ahead, Answer, Came, Ended, Host, Ready, Standing, is_same};
@@ -54,6 +55,10 @@ impl<R: Runner + 'static> Host for Base<R> {
                 self.core.place(&self.workflow).await
             })
             .await
+    }
+
+    fn lends(&self, urgency: &Arc<Urgency>) {
+        self.core.lend_place(urgency);
     }
 
     fn may_begin(&self) -> bool {
