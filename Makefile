@@ -225,9 +225,9 @@ simulate: setup ## the pool of workers in simulated time; SEEDS=100000 FROM=0, o
 	@$(if $(SEEDS),SEEDS=$(SEEDS)) $(if $(FROM),FROM=$(FROM)) $(if $(REPLAY),REPLAY="$(abspath $(REPLAY))") \
 		$(CARGO) test -p sledge-schedule --release --locked $(if $(JOBS),-j $(JOBS)) --test simulation -- --nocapture
 
-simulate-speculation: setup ## executions that go ahead of themselves, their columns, and calls that begin early or are left out, by seeds; SEEDS=1000000 FROM=0
+simulate-speculation: setup ## executions that go ahead of themselves, alone and many at once with crashes and deployments, their columns, and calls that begin early or are left out, by seeds; SEEDS=1000000 FROM=0
 	@SEEDS=$(or $(SEEDS),1000000) $(if $(FROM),FROM=$(FROM)) $(CARGO) test -p sledge --release --locked $(if $(JOBS),-j $(JOBS)) --lib -- --nocapture \
-		workflow::speculative::simulated::whatever txn::tests::pipeline::what_is_run_ahead_is \
+		workflow::speculative::simulated::whatever workflow::speculative::concurrent::executions_at_the_same_time_are txn::tests::pipeline::what_is_run_ahead_is \
 		txn::tests::beside::callers_whose_callees
 
 pairs: setup ## the in-process request beside that of a commit, in alternated pairs; BASE=COMMIT

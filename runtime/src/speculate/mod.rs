@@ -106,7 +106,7 @@ impl Speculation {
     /// The name is a part of it, since functions that are deployed count their versions each for itself: a version of another one may have the same number.
     #[must_use]
     pub fn key(&self, function: &str, input: &Value) -> Digest {
-        self.keys.input(function, input)
+        self.keys.input(function, if mutants::is(Mutant::OtherEntry) { &Value::Null } else { input })
     }
 
     /// The way that an execution will go at a state to which it has come by that path, if one is to be expected. `workflow` is the fingerprint of its definition, here and below.

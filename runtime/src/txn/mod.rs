@@ -27,7 +27,7 @@ pub(crate) mod mutants;
 pub mod pipeline;
 mod place;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verdict;
 
 use std::collections::BTreeMap;

@@ -54,7 +54,7 @@ pub(crate) enum Mutant {
     AdoptedUnchecked,
     /// It is adopted by a call with another argument.
     AdoptedOther,
-    /// What it would have logged is logged before it is adopted.
+    /// What it would have logged is logged before it is adopted; what a column would have, before that is committed.
     LoggedAhead,
     /// What a callee has written that its caller does not adopt becomes its caller's.
     RefusedStays,
@@ -74,6 +74,8 @@ pub(crate) enum Mutant {
     KnownOther,
     /// What a known answer rests on is read by the outermost caller, and not by those between.
     KnownCalleesLost,
+    /// The table of answers says what a function has answered to another input.
+    OtherEntry,
 }
 
 #[cfg(not(test))]
@@ -94,7 +96,7 @@ thread_local! {
 
 /// Does something with that mutant switched on, or with none.
 #[cfg(test)]
-pub(super) fn with<T>(mutant: Option<Mutant>, work: impl FnOnce() -> T) -> T {
+pub(crate) fn with<T>(mutant: Option<Mutant>, work: impl FnOnce() -> T) -> T {
     /// As it was before, also after a panic.
     struct Before(Option<Mutant>);
     impl Drop for Before {

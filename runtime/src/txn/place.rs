@@ -57,8 +57,9 @@ impl Transaction {
     #[must_use]
     pub fn held(&self) -> Option<&Arc<Held>> {
         match &self.outermost().place {
+            _ if mutants::is(Mutant::LoggedAhead) => None,
             Place::Ahead(_, held) => Some(held),
-            Place::Beside(beside) => Some(&beside.held).filter(|_| !mutants::is(Mutant::LoggedAhead)),
+            Place::Beside(beside) => Some(&beside.held),
             Place::Alone | Place::Part(_) => None,
         }
     }

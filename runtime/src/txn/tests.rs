@@ -7,8 +7,8 @@ mod ahead;
 mod beside;
 mod callees;
 mod footprint;
-mod histories;
-mod pipeline;
+pub(crate) mod histories;
+pub(crate) mod pipeline;
 mod sight;
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const KEYS: u64 = 4;
 const TRANSACTIONS: usize = 8;
 const STEPS: u64 = 6;
 /// A program whose number has this bit does little, and mostly reads.
-const CALM: u64 = 1 << 50;
+pub(crate) const CALM: u64 = 1 << 50;
 const CALM_STEPS: u64 = 2;
 
 /// What a transaction does, decided by what it has read so far and a number of its own: the same reads have it do the same.
@@ -55,7 +55,7 @@ enum Step {
 
 /// A plain map, for transactions one after the other; or a store with versions, as both real ones are.
 #[derive(Clone, Debug, Default)]
-struct Model {
+pub(crate) struct Model {
     entries: BTreeMap<BucketKey, Entry>,
     version: u64,
     set: u64,
@@ -70,7 +70,7 @@ fn key(number: u64) -> BucketKey {
 }
 
 impl Model {
-    fn commit(&mut self, commit: &Commit) -> Result<Outcome, KvError> {
+    pub(crate) fn commit(&mut self, commit: &Commit) -> Result<Outcome, KvError> {
         for (index, (key, expected)) in commit.expected.iter().enumerate() {
             let version = self.entries.get(key).map_or(0, |entry| entry.version);
             if version != *expected {
@@ -104,30 +104,30 @@ impl Model {
         Ok(Outcome::Committed { version: self.version, sum: 0 })
     }
 
-    fn values(&self) -> BTreeMap<BucketKey, Bytes> {
+    pub(crate) fn values(&self) -> BTreeMap<BucketKey, Bytes> {
         self.entries.iter().map(|(key, entry)| (key.clone(), entry.value.clone())).collect()
     }
 }
 
 /// A program on its way: steps come from its number and what it has read.
 #[derive(Debug)]
-struct Program {
-    number: u64,
+pub(crate) struct Program {
+    pub(crate) number: u64,
     step: u64,
     /// All that it has seen, in words.
-    seen: String,
-    outer: Arc<Transaction>,
+    pub(crate) seen: String,
+    pub(crate) outer: Arc<Transaction>,
     /// A function that it has called, and whether that fails.
     called: Option<(Arc<Transaction>, bool)>,
     callees: Callees,
     /// Whether it has failed.
-    failed: bool,
+    pub(crate) failed: bool,
     /// What is wrong with what it has seen.
     wrong: Option<String>,
 }
 
 /// Where its reads come from when the transaction does not know.
-trait Below {
+pub(crate) trait Below {
     fn entry(&self, key: &BucketKey) -> Option<Entry>;
     fn keys(&self) -> (Vec<BucketKey>, u64);
 }
@@ -143,7 +143,7 @@ impl Below for Model {
 }
 
 impl Program {
-    fn new(number: u64) -> Program {
+    pub(crate) fn new(number: u64) -> Program {
         Program::among(number, &Arc::default())
     }
 
@@ -153,6 +153,11 @@ impl Program {
         let outer = Transaction::begin(&isolation);
         let (seen, callees) = (String::new(), Callees::default());
         Program { number, step: 0, seen, outer, called: None, callees, failed: false, wrong: None }
+    }
+
+    /// What it comes to, when it has ended.
+    pub(crate) fn commit(&self) -> Commit {
+        self.outer.column().commit(!self.failed)
     }
 
     /// Whether all that it does is to add to numbers without asking for the sums.
@@ -247,7 +252,7 @@ impl Program {
     }
 
     /// Does a step; false at the end.
-    fn go(&mut self, below: &impl Below) -> bool {
+    pub(crate) fn go(&mut self, below: &impl Below) -> bool {
         let step = self.next();
         self.step += 1;
         match step {

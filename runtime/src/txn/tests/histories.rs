@@ -550,7 +550,7 @@ pub(super) fn waited<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Turns have a time limit, which needs a runtime.
-pub(super) fn within_runtime<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn within_runtime<T>(work: impl FnOnce() -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _within = runtime.enter();
     work()

@@ -33,7 +33,7 @@ const OUTSIDE: u64 = 8;
 /// An execution that has not ended by then does not end.
 const TICKS_MAX: u64 = 50_000;
 
-enum Store {
+pub(crate) enum Store {
     Model(Box<Model>),
     Embedded(crate::kv::embedded::Space),
 }
@@ -63,14 +63,20 @@ impl Below for Store {
 }
 
 impl Store {
-    fn commit(&mut self, commit: &Commit) -> Result<Outcome, KvError> {
+    pub(crate) fn commit(&mut self, commit: &Commit) -> Result<Outcome, KvError> {
         match self {
             Store::Model(model) => model.commit(commit),
             Store::Embedded(space) => waited(space.clone().commit(commit.clone())),
         }
     }
 
-    fn space(&self) -> Space {
+    /// What it holds.
+    pub(crate) fn values(&self) -> BTreeMap<BucketKey, Bytes> {
+        let (keys, _) = self.keys();
+        keys.into_iter().filter_map(|key| Some((key.clone(), self.entry(&key)?.value))).collect()
+    }
+
+    pub(crate) fn space(&self) -> Space {
         match self {
             // Nothing is asked of it: it is no embedded one.
             Store::Model(_) => {
@@ -491,10 +497,7 @@ impl World {
                 outputs[execution].push(output(at, &program.seen, program.failed));
             }
         }
-        let (keys, _) = self.store.keys();
-        let held: BTreeMap<_, _> =
-            keys.into_iter().filter_map(|key| Some((key.clone(), self.store.entry(&key)?.value))).collect();
-        if plain.values() == held { Ok(()) } else { Err("the store holds something else".to_owned()) }
+        if plain.values() == self.store.values() { Ok(()) } else { Err("the store holds something else".to_owned()) }
     }
 }
 
@@ -505,13 +508,13 @@ fn played(seed: u64, store: Store, mutant: Option<Mutant>) -> Result<Counts, Str
 }
 
 /// Which are played: `SEEDS` of them, from `FROM` on, if the environment says so.
-pub(super) fn seeds(usual: u64) -> Range<u64> {
+pub(crate) fn seeds(usual: u64) -> Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
     let from = number("FROM").unwrap_or(0);
     from..from + number("SEEDS").unwrap_or(usual)
 }
 
-fn in_model() -> Store {
+pub(crate) fn in_model() -> Store {
     Store::Model(Box::default())
 }
 

@@ -16,6 +16,8 @@
 //! * The reply of the execution leaves after its last commit.
 
 mod ahead;
+#[cfg(test)]
+mod concurrent;
 mod driver;
 mod guides;
 mod hole;

@@ -22,7 +22,7 @@ use crate::speculate::paths::Path;
 fn seeds() -> Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
     let from = number("FROM").unwrap_or(0);
-    from..from + number("SEEDS").unwrap_or(if cfg!(debug_assertions) { 1_000 } else { 10_000 })
+    from..from + number("SEEDS").unwrap_or(10_000)
 }
 
 fn about() -> About {
