@@ -19,7 +19,7 @@ const ROUNDS: u64 = 3;
 const MARKS: [&str; 3] = ["p", "q", "r"];
 
 /// A step that does what the input has for it.
-fn step(number: usize, next: Option<&str>) -> Value {
+pub(crate) fn step(number: usize, next: Option<&str>) -> Value {
     let mut step = json!({
         "Type": "Task",
         "Resource": "arn:aws:states:::lambda:invoke",

@@ -8,9 +8,10 @@ use sledge_tests::http::TIME_MAX;
 use sledge_tests::programs::sledge_command;
 use sledge_tests::server::Server;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
+use tempfile::TempDir;
 
 fn config(kv: &Path) -> Value {
     json!({ "workers": 1, "kv": kv, "functions": [entry("kv", "kv.c"), entry("echo", "echo.wat")] })
@@ -104,47 +105,73 @@ fn a_file_that_may_not_grow_fails_writes_until_it_may() {
     again.stop();
 }
 
-/// A real full disk: a file system of a few megabytes, mounted where only the server sees it.
+/// A server whose store is on a file system of a few megabytes, mounted where only the server sees it.
+pub(crate) struct Small {
+    pub(crate) server: Server,
+    pub(crate) admin: Admin,
+    /// Where the disk is for the server.
+    disk: PathBuf,
+    _folder: TempDir,
+}
+
+impl Small {
+    /// With that configuration but for its store; none where nothing may be mounted.
+    pub(crate) fn start(mut config: Value) -> Option<Small> {
+        let unshare = |arguments: &[&str]| {
+            let mut command = Command::new("unshare");
+            command.args(arguments);
+            command
+        };
+        let ways = [&["--mount"][..], &["--mount", "--map-root-user"]];
+        let can = |way: &&&[&str]| {
+            unshare(way).args(["mount", "-t", "tmpfs", "none", "/mnt"]).output().is_ok_and(|output| output.status.success())
+        };
+        let way = ways.iter().find(can)?;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (disk, settings) = (folder.path().join("disk"), folder.path().join("sledge.json"));
+        fs::create_dir(&disk).expect("a folder");
+        config["kv"] = disk.join("kv.redb").to_string_lossy().into();
+        config["listen"] = "127.0.0.1:0".into();
+        config["admin"] = folder.path().join("admin.sock").to_string_lossy().into();
+        fs::write(&settings, config.to_string()).expect("a file");
+        let script = "mount -t tmpfs -o size=8m none \"$0\" && exec \"$@\"";
+        let mut command = unshare(way);
+        command.args(["sh", "-c", script]).arg(&disk);
+        let sledge = sledge_command(&["serve", "--config"]);
+        command.arg(sledge.get_program()).args(sledge.get_args()).arg(&settings);
+        command.envs(sledge.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let (server, admin) = (Server::start_with(&mut command), Admin::new(folder.path().join("admin.sock")));
+        Some(Small { server, admin, disk, _folder: folder })
+    }
+
+    /// A file that takes up room, as the server sees it.
+    fn filler(&self) -> PathBuf {
+        let root = Path::new("/proc").join(self.server.pid().to_string()).join("root");
+        root.join(self.disk.strip_prefix("/").expect("a path")).join("filler")
+    }
+
+    /// Takes up all room.
+    pub(crate) fn fill(&self) {
+        let filled = fs::write(self.filler(), vec![1; 64 << 20]);
+        assert!(filled.is_err_and(|error| error.kind() == std::io::ErrorKind::StorageFull));
+    }
+
+    /// Gives it back.
+    pub(crate) fn free(&self) {
+        fs::remove_file(self.filler()).expect("the filler goes");
+    }
+}
+
+/// A real full disk.
 #[test]
 fn a_full_disk_fails_writes_until_there_is_room() {
-    let unshare = |arguments: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(arguments);
-        command
-    };
-    let ways = [&["--mount"][..], &["--mount", "--map-root-user"]];
-    let can = |way: &&&[&str]| {
-        unshare(way).args(["mount", "-t", "tmpfs", "none", "/mnt"]).output().is_ok_and(|output| output.status.success())
-    };
-    let Some(way) = ways.iter().find(can) else {
+    let Some(small) = Small::start(config(Path::new("memory"))) else {
         // Here nothing may be mounted; the test before this one goes the same way by a limit.
         return a_file_that_may_not_grow_fails_writes_until_it_may();
     };
-    let folder = tempfile::tempdir().expect("a folder");
-    let (disk, settings) = (folder.path().join("disk"), folder.path().join("sledge.json"));
-    fs::create_dir(&disk).expect("a folder");
-    let mut config = config(&disk.join("kv.redb"));
-    config["listen"] = "127.0.0.1:0".into();
-    config["admin"] = folder.path().join("admin.sock").to_string_lossy().into();
-    fs::write(&settings, config.to_string()).expect("a file");
-    let script = "mount -t tmpfs -o size=8m none \"$0\" && exec \"$@\"";
-    let mut command = unshare(way);
-    command.args(["sh", "-c", script]).arg(&disk);
-    let sledge = sledge_command(&["serve", "--config"]);
-    command.arg(sledge.get_program()).args(sledge.get_args()).arg(&settings);
-    command.envs(sledge.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let server = Server::start_with(&mut command);
-    // As the server sees it.
-    let root = Path::new("/proc").join(server.pid().to_string()).join("root");
-    let filler = root.join(disk.strip_prefix("/").expect("a path")).join("filler");
-    let fill = || {
-        let filled = fs::write(&filler, vec![1; 64 << 20]);
-        assert!(filled.is_err_and(|error| error.kind() == std::io::ErrorKind::StorageFull));
-    };
-    let words = format!("the disk that holds {} is full (ENOSPC)", disk.join("kv.redb").display());
-    let free = || fs::remove_file(&filler).expect("the filler goes");
-    full_and_free(&server, &Admin::new(folder.path().join("admin.sock")), fill, free, &words);
-    server.stop();
+    let words = format!("the disk that holds {} is full (ENOSPC)", small.disk.join("kv.redb").display());
+    full_and_free(&small.server, &small.admin, || small.fill(), || small.free(), &words);
+    small.server.stop();
 }
 
 fn kv(arguments: &[&str], file: &Path, more: &[&Path]) -> Output {

@@ -10,6 +10,8 @@ mod ahead_durable;
 mod ahead_over_kills;
 mod ahead_rpc;
 mod ahead_slack;
+mod ahead_strained;
+mod ahead_under_load;
 mod alone;
 mod applications;
 mod artifacts;

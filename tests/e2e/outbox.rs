@@ -29,6 +29,11 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn start(status: u16) -> Asked {
+        Asked::looking(status, |_| ())
+    }
+
+    /// One that looks at each body when it comes, before it answers.
+    pub(crate) fn looking(status: u16, look: impl Fn(&[u8]) + Send + 'static) -> Asked {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
         let asked = Asked { address, status: Arc::new(AtomicU16::new(status)), came: Arc::default() };
@@ -36,6 +41,7 @@ impl Asked {
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let Some(one) = read(&stream) else { continue };
+                look(&one.1);
                 came.lock().expect("no test has failed").push(one);
                 let status = status.load(Ordering::Relaxed);
                 let _ = write!(stream, "HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");

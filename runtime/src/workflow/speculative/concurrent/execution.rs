@@ -549,7 +549,7 @@ impl<'d> Execution<'d> {
                 let journal = self.journal_with(shared, &runs)?;
                 self.sent = Some(Sent { runs, commit, journal, outcome: None });
             }
-            Group::Committed { columns, calls, bases, .. } => {
+            Group::Committed { columns, calls, findings } => {
                 let ids = self.named(&columns);
                 if ids.len() != columns.len() {
                     return Err("a column is committed that the driver does not have".to_owned());
@@ -570,7 +570,7 @@ impl<'d> Execution<'d> {
                 if calls != wanted {
                     return Err(format!("{calls:?} begin, and not {wanted:?}"));
                 }
-                self.learn(shared, &ids, bases);
+                self.learn(shared, &ids, findings);
                 self.committed(shared, &ids, journal);
             }
             Group::Nothing | Group::Again | Group::Stale { .. } => self.not_committed(shared),
@@ -604,10 +604,10 @@ impl<'d> Execution<'d> {
     }
 
     /// Learns of runs that are committed, and has what they have logged seen.
-    fn learn(&mut self, shared: &mut Shared, ids: &[RunId], bases: Vec<Option<Basis>>) {
-        let mut bases = bases.into_iter();
+    fn learn(&mut self, shared: &mut Shared, ids: &[RunId], findings: Vec<Findings>) {
+        let mut findings = findings.into_iter();
         for id in ids {
-            let basis = bases.next().flatten();
+            let basis = findings.next().and_then(|findings| findings.basis);
             let Some(run) = self.runs.remove(id) else { continue };
             if let Some(held) = run.program.outer.held() {
                 held.release();
