@@ -139,6 +139,8 @@ pub struct Scheduler<S: Shared> {
     current: Option<TaskId>,
     /// When something was last handed off, if it may be there still.
     handed_off: Option<Instant>,
+    /// Whether something of that was asked for.
+    handed_off_asked: bool,
     /// When idle workers were last asked whether they want what is not begun here.
     offered: Option<Instant>,
     /// Whether in this turn it was asked what idle workers want.
@@ -171,6 +173,7 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
             free: Vec::new(),
             current: None,
             handed_off: None,
+            handed_off_asked: false,
             offered: None,
             asked: false,
             stops: false,
@@ -340,6 +343,7 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
                     None => core::Event::Dropped,
                 },
                 core::Action::Give(id) => self.hand_off(id, now),
+                core::Action::Look if self.has_lent() => self.look_elsewhere(now),
                 core::Action::Look => self.look(now),
                 core::Action::Slacken if !self.is_slack && !self.shared.try_slack() => return Action::Io,
                 core::Action::Slacken => {
@@ -399,6 +403,8 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         // Before the tasks: what changes from now on changes the count.
         let changes = self.shared.changes();
         if changes != std::mem::replace(&mut self.changes, changes) {
+            // Something of what was handed off, too.
+            self.take_queue(now);
             self.core.speculative().into_iter().for_each(|id| self.look_at(id, now));
         }
     }
@@ -415,13 +421,26 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         }
     }
 
-    /// Looks for work elsewhere, and takes in what there is.
+    /// Whether all that it has handed off is speculative, and it has more of that: then this is another worker's for a while.
+    fn has_lent(&self) -> bool {
+        self.handed_off.is_some() && !self.handed_off_asked && self.core.waiting() > 0
+    }
+
+    /// Looks for work elsewhere, and takes in what there is, with what it has handed off.
     fn look(&mut self, now: Instant) -> core::Event {
         self.take_queue(now);
+        self.look_elsewhere(now)
+    }
+
+    /// The same, but for what it has handed off, as long as there is nothing elsewhere.
+    fn look_elsewhere(&mut self, now: Instant) -> core::Event {
         self.take_injected(now);
         if self.core.waiting_asked() == 0 || self.core.is_holding() {
-            self.stolen += self.shared.steal() as u64;
-            self.take_queue(now);
+            let stolen = self.shared.steal() as u64;
+            self.stolen += stolen;
+            if stolen > 0 {
+                self.take_queue(now);
+            }
         }
         core::Event::Looked
     }
@@ -430,7 +449,7 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         while let Some(work) = self.shared.pop() {
             self.add(work, now);
         }
-        self.handed_off = None;
+        (self.handed_off, self.handed_off_asked) = (None, false);
         self.shared.set_backlog(false);
     }
 
@@ -443,6 +462,7 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
     fn hand_off(&mut self, id: TaskId, now: Instant) -> core::Event {
         if let Some(work) = self.tasks.get_mut(id.0 as usize).and_then(Option::take) {
             self.release(id);
+            self.handed_off_asked |= work.demand() == Demand::Asked;
             self.shared.push(work);
             self.handed_off.get_or_insert(now);
             self.shared.set_backlog(true);
