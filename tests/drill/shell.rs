@@ -63,6 +63,8 @@ impl Shell {
         command.arg("bash").arg(script).arg(repository);
         prepare(&mut command);
         command.current_dir(folder.path());
+        // What `make test` tells programs below it is nothing for a `make` in a document.
+        ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"].iter().for_each(|name| _ = command.env_remove(name));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("unshare, of util-linux");
         let input = child.stdin.take().expect("a pipe");
