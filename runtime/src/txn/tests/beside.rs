@@ -23,7 +23,7 @@ use crate::txn::mutants::{Mutant, with};
 use crate::txn::*;
 
 /// `SEEDS` of them, if the environment says so.
-const SIMULATIONS: u64 = if cfg!(debug_assertions) { 500 } else { 10_000 };
+const SIMULATIONS: u64 = 500;
 /// Within so many of them each mistake has to be noticed.
 const NOTICED: u64 = 1_000;
 /// Callers of one simulation, one after the other: later ones are predicted by what earlier ones did.

@@ -20,7 +20,7 @@ use super::*;
 use crate::kv::{Embedded, KvLimits, Redis};
 use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline, Squashed};
 
-const SIMULATIONS: u64 = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
+const SIMULATIONS: u64 = 1_000;
 /// The same on the embedded store, each commit of which another thread makes.
 const EMBEDDED: u64 = 200;
 /// Within so many of them each mistake has to be noticed.
