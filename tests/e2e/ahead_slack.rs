@@ -55,7 +55,7 @@ fn serve_and_learn(folder: &Path) -> (Server, u64) {
     let server = serve(folder);
     let work = some_work(&server);
     for _ in 0..6 {
-        let reply = execute(&server, Duration::from_millis(100), 1);
+        let reply = execute(&server, Duration::from_millis(200), work);
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
     assert!(adopted(&server) > 0, "the second step was never begun ahead");

@@ -25,6 +25,14 @@ pub struct Record {
     pub phases: Option<Box<PhaseClock>>,
 }
 
+impl Record {
+    /// For how long it ran, or waited for something else than its turn: as long as it takes where nothing else wants the processor.
+    #[must_use]
+    pub fn worked(&self) -> Duration {
+        self.running + self.blocked
+    }
+}
+
 /// From where a function was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {

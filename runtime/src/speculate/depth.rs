@@ -1,7 +1,5 @@
 //! How many functions of an execution may run ahead, by how busy the workers are (speculation.md, S11): what runs ahead may be in vain, and is to take only time that nothing else needs.
 
-use std::time::Duration;
-
 /// Up to which load of the workers, in percent, so many functions run ahead. Below all of them it is as many as are configured.
 const STEPS: [(u32, u32); 3] = [(60, u32::MAX), (70, 6), (81, 5)];
 /// How many run ahead above that.
@@ -10,7 +8,7 @@ const DEPTH_MIN: u32 = 4;
 const SATURATED_PERCENT: u32 = 95;
 
 /// How busy the workers are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The part of the workers' time that was used lately, in percent.
     pub percent: u32,
@@ -25,13 +23,6 @@ impl Load {
     #[must_use]
     pub const fn is_saturated(self) -> bool {
         self.percent >= SATURATED_PERCENT || self.waiting >= self.workers
-    }
-
-    /// How much longer all else takes, about, since something runs for that long: as long as that, unless another worker had nothing to do.
-    #[must_use]
-    pub fn displaces(self, running: Duration) -> Duration {
-        let others = i32::try_from(self.workers.saturating_sub(1)).unwrap_or(i32::MAX);
-        running.mul_f64((f64::from(self.percent.min(100)) / 100.0).powi(others))
     }
 }
 
@@ -62,13 +53,5 @@ mod tests {
         }
         assert_eq!(depth(Load { waiting: 1, ..at(50) }, 6), 6);
         assert_eq!(depth(Load { waiting: 2, ..at(50) }, 6), 0, "as many wait as there are workers");
-    }
-
-    #[test]
-    fn what_runs_displaces_as_much_as_the_other_workers_are_busy() {
-        let displaces = |workers, percent| Load { workers, ..at(percent) }.displaces(Duration::from_micros(100)).as_micros();
-        assert_eq!([0, 50, 100].map(|percent| displaces(1, percent)), [100; 3], "there is no other worker");
-        assert_eq!([0, 50, 100, 300].map(|percent| displaces(2, percent)), [0, 50, 100, 100]);
-        assert_eq!([displaces(3, 50), displaces(64, 50), displaces(64, 100), displaces(0, 50)], [25, 0, 100, 100]);
     }
 }

@@ -576,8 +576,7 @@ impl Worker {
         let (times, queued) = (invocation.times, invocation.times.queued());
         let function = &invocation.function;
         if let Some(account) = invocation.account.as_ref().filter(|_| counts && driver.context().log_held().is_some()) {
-            let (function, failure) = (Arc::clone(function), result.as_ref().err().cloned());
-            account.put(Entry::Ended { function, failure, running: times.cpu });
+            account.put(Entry::Ended { function: Arc::clone(function), failure: result.as_ref().err().cloned() });
             counts = false;
         }
         self.shard.note(function, |row| {

@@ -37,8 +37,7 @@ struct Left {
 #[derive(Debug)]
 pub(crate) enum Entry {
     /// A call has ended so that was begun ahead, or that one has made.
-    /// It had a processor for so long.
-    Ended { function: Arc<Function>, failure: Option<Failure>, running: Duration },
+    Ended { function: Arc<Function>, failure: Option<Failure> },
     /// A call of that function's was begun ahead, and was right: it has saved that time, and has cost that.
     Adopted { function: Arc<Function>, ordinal: usize, saved: Duration, cost: Duration },
     /// A run of that function has made those calls.
@@ -69,12 +68,6 @@ impl Account {
             left.replies_bytes += bytes;
             left.entries.push(entry);
         }
-    }
-
-    /// For how long the calls that have ended had a processor.
-    pub(crate) fn running(&self) -> Duration {
-        let running = |entry: &Entry| if let Entry::Ended { running, .. } = entry { *running } else { Duration::ZERO };
-        self.left().entries.iter().map(running).sum()
     }
 
     /// All that another one has, which has none then.
@@ -151,7 +144,7 @@ mod tests {
     fn what_is_only_learned_is_bounded_and_goes_with_a_failure_and_facts_stay() {
         let (function, account) = (function(), Account::default());
         let replied = |bytes| Entry::Replied { function: Arc::clone(&function), argument: [0; 32], known: known(bytes) };
-        let ended = || Entry::Ended { function: Arc::clone(&function), failure: None, running: Duration::from_micros(3) };
+        let ended = || Entry::Ended { function: Arc::clone(&function), failure: None };
         let skipped = || Entry::Skipped { version: 1, argument: [0; 32], known: known(0) };
         (0..10).for_each(|_| account.put(replied(REPLIES_BYTES_MAX / 8)));
         let all = Account::default();
@@ -160,7 +153,6 @@ mod tests {
         (0..10).for_each(|_| account.put(replied(REPLIES_BYTES_MAX / 8)));
         (0..1_000).for_each(|_| account.put(replied(0)));
         (0..500).for_each(|_| account.put(ended()));
-        assert_eq!(account.running(), Duration::from_micros(1_500));
         (0..500).for_each(|_| account.put(skipped()));
         account.failed();
         assert_eq!(account.take().len(), 1_000, "what has happened is counted, however much it is");

@@ -192,7 +192,7 @@ impl Worker {
             return None;
         };
         run.stake.ask();
-        let (tells, load) = (watched_call(started, true), self.dispatcher.workload(now));
+        let tells = watched_call(started, true);
         let again = Again {
             dispatcher: Arc::clone(&self.dispatcher),
             function: Arc::clone(&run.callee),
@@ -208,9 +208,9 @@ impl Worker {
         Some(Answer::later(async move {
             let Run { answer, transaction, began, account: left, tells: told, .. } = run;
             let reply = answer.reply().await;
-            let (failure, took) = match &reply {
-                Ok(reply) => (reply.result.as_ref().err(), reply.queued + reply.ran),
-                Err(failure) => (Some(failure), began.elapsed()),
+            let (failure, took, worked) = match &reply {
+                Ok(reply) => (reply.result.as_ref().err(), reply.queued + reply.ran, reply.record.worked()),
+                Err(failure) => (Some(failure), began.elapsed(), Duration::ZERO),
             };
             // What has failed since something was short might not have failed now.
             let is_believed = failure.is_none_or(|failure| !failure.is_temporary());
@@ -220,8 +220,9 @@ impl Worker {
                 }
                 return again.reply().await;
             }
-            let (saved, cost) = (took.min(now.saturating_duration_since(began)), LAUNCH + load.displaces(left.running()));
             account.take_from(&left);
+            // Had it begun now, its caller would have waited for all that it has worked.
+            let (saved, cost) = (worked, now.elapsed() + LAUNCH);
             account.put(Entry::Adopted { function, ordinal, saved, cost });
             if let (Some(tells), Some(told)) = (tells, told) {
                 match told.take() {

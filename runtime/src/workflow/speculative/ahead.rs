@@ -314,7 +314,10 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
             let Start { path, task, behind, pause } = start;
             let more = More { path, began_ms, pause, place: None };
             let stake = Stake::default();
-            self.runs.of.insert(run, UnderWay { column, transaction, task, began, took, behind, rests, handle, stake, more });
+            self.runs.of.insert(
+                run,
+                UnderWay { column, transaction, task, began, asked: None, took, behind, rests, handle, stake, more },
+            );
             return;
         }
         let tells = self.knowledge.skips().then(Arc::default);
@@ -344,7 +347,10 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
         let rests = tells.map_or(Rests::Unknown, Rests::Told);
         let Start { path, task, behind, pause } = start;
         let more = More { path, began_ms, pause, place: Some(place) };
-        self.runs.of.insert(run, UnderWay { column, transaction, task, began, took: None, behind, rests, handle, stake, more });
+        self.runs.of.insert(
+            run,
+            UnderWay { column, transaction, task, began, asked: None, took: None, behind, rests, handle, stake, more },
+        );
     }
 
     fn drop_run(&mut self, run: RunId) {
@@ -383,9 +389,9 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
     }
 
     /// A run has ended.
-    fn replied(&mut self, run: RunId, (replied, running): Answered) {
+    fn replied(&mut self, run: RunId, (replied, worked): Answered) {
         let Some(under_way) = self.runs.of.get_mut(&run) else { return };
-        (under_way.took, under_way.more.place) = (Some(Took { all: under_way.began.elapsed(), running }), None);
+        (under_way.took, under_way.more.place) = (Some(Took { all: under_way.began.elapsed(), worked }), None);
         under_way.stake.is_over();
         if replied.is_err() {
             // One that was killed has not said so itself.

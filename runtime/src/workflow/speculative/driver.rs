@@ -259,8 +259,19 @@ impl<'a, R: Runner> Driver<'a, R> {
                     }
                 };
                 let is_skipped = took.is_some();
-                let under_way =
-                    UnderWay { column, transaction, task, began: Instant::now(), took, behind, rests, handle, stake, more: () };
+                let under_way = UnderWay {
+                    column,
+                    transaction,
+                    task,
+                    began: Instant::now(),
+                    asked: None,
+                    took,
+                    behind,
+                    rests,
+                    handle,
+                    stake,
+                    more: (),
+                };
                 self.runs.of.insert(run, under_way);
                 return is_skipped;
             }
@@ -323,11 +334,11 @@ impl<'a, R: Runner> Driver<'a, R> {
     }
 
     /// A run has ended.
-    async fn replied(&mut self, plan: &mut Plan<'a>, run: RunId, (replied, running): Answered) {
+    async fn replied(&mut self, plan: &mut Plan<'a>, run: RunId, (replied, worked): Answered) {
         let Some(UnderWay { transaction, task, began, took, stake, .. }) = self.runs.of.get_mut(&run) else { return };
         self.has_replied = true;
         stake.is_over();
-        *took = Some(Took { all: began.elapsed(), running });
+        *took = Some(Took { all: began.elapsed(), worked });
         if replied.is_err() {
             // One that was killed has not said so itself.
             let _ = transaction.settle(false, None);

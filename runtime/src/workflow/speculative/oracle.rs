@@ -45,8 +45,7 @@ pub(super) struct Knowledge<'a> {
     workflow: &'a Workflow,
     tables: &'a Speculation,
     fingerprint: u64,
-    /// How busy the workers are now, and how many runs may be ahead then.
-    load: Load,
+    /// How many runs may be ahead now.
     depth: usize,
     /// How much time this execution has saved by going ahead of itself, and lost by conflicts.
     saved: Duration,
@@ -70,7 +69,6 @@ impl<'a> Knowledge<'a> {
             workflow,
             tables,
             fingerprint,
-            load: Load::default(),
             depth: 0,
             saved,
             lost,
@@ -92,7 +90,6 @@ impl<'a> Knowledge<'a> {
 
     /// The workers are so busy.
     pub(super) fn look_at(&mut self, load: Load) {
-        self.load = load;
         self.depth = depth(load, self.workflow.config.speculation_depth_max) as usize;
     }
 
@@ -130,14 +127,13 @@ impl<'a> Knowledge<'a> {
         Some(function.version)
     }
 
-    /// A run that took so long is committed. `behind`: the state whose run had not ended when it began.
-    pub(super) fn committed(&mut self, task: &StartTask, took: Took, behind: Option<StateIndex>) {
+    /// A run that took so long is committed. `ahead`: the state whose run had not ended when it began, and for how long the base then waited for it.
+    pub(super) fn committed(&mut self, task: &StartTask, took: Took, ahead: Option<(StateIndex, Duration)>) {
         let Some(state) = self.state(&task.state) else { return };
         self.tables.took(self.fingerprint, state, took.all);
-        if let Some(behind) = behind {
-            // It was under way at the same time as that state, for the shorter of both times; but a processor has only run one of them.
-            let other = self.tables.remaining(self.fingerprint, behind, Duration::ZERO).unwrap_or(took.all);
-            let (saved, cost) = (took.all.min(other), LAUNCH + self.load.displaces(took.running));
+        if let Some((behind, waited)) = ahead {
+            // Had it begun when the base asked for it, the base would have waited for all that it has worked.
+            let (saved, cost) = (took.worked, waited + LAUNCH);
             self.saved += saved;
             self.lost += cost;
             self.tables.adopted(self.edge(behind), saved, cost);

@@ -36,8 +36,8 @@ pub(super) enum Rests {
 pub(super) struct Took {
     /// From its start to its answer.
     pub(super) all: Duration,
-    /// For how long of that it had a processor.
-    pub(super) running: Duration,
+    /// For how long of that it ran, or waited for something else than its turn.
+    pub(super) worked: Duration,
 }
 
 /// A run that was begun, and is neither committed nor dropped.
@@ -46,6 +46,8 @@ pub(super) struct UnderWay<T> {
     pub(super) transaction: Arc<Transaction>,
     pub(super) task: StartTask,
     pub(super) began: Instant,
+    /// Since when the base waits for it, if it does.
+    pub(super) asked: Option<Instant>,
     /// How long it took, when it has ended.
     pub(super) took: Option<Took>,
     /// The state before it, if the run of that had not ended: the guess that began it.
@@ -128,6 +130,7 @@ impl<T> Runs<T> {
     pub(super) fn ask(&mut self, run: RunId) {
         if let Some(run) = self.of.get_mut(&run) {
             run.stake.ask();
+            run.asked.get_or_insert_with(Instant::now);
         }
     }
 
@@ -210,7 +213,7 @@ impl<T> Runs<T> {
         let mut findings = findings.into_iter();
         let learn = |run: &RunId| {
             let Findings { basis, reads } = findings.next().unwrap_or_default();
-            let Some(UnderWay { transaction, task, took, behind, rests, .. }) = self.of.remove(run) else {
+            let Some(UnderWay { transaction, task, began, asked, took, behind, rests, .. }) = self.of.remove(run) else {
                 return (None, reads);
             };
             if let Some(held) = transaction.held() {
@@ -225,7 +228,8 @@ impl<T> Runs<T> {
                 }
                 (rests, basis) => {
                     if let Some(took) = took {
-                        knowledge.committed(&task, took, behind);
+                        let waited = asked.map_or(Duration::ZERO, |asked| (began + took.all).saturating_duration_since(asked));
+                        knowledge.committed(&task, took, behind.map(|behind| (behind, waited)));
                     }
                     grounds_of(rests, basis)
                 }
