@@ -37,9 +37,13 @@ fn definition() -> Value {
 }
 
 fn config(folder: &Path, level: &str) -> Value {
+    config_of("express", folder, level)
+}
+
+fn config_of(kind: &str, folder: &Path, level: &str) -> Value {
     let path = folder.join("workflow.asl.json");
     std::fs::write(&path, definition().to_string()).expect("write a definition");
-    let workflow = json!({ "name": "ahead", "path": path, "type": "express", "speculation": level });
+    let workflow = json!({ "name": "ahead", "path": path, "type": kind, "speculation": level });
     let plain = crate::entry_with("plain", "transaction.c", &json!({}));
     json!({ "workers": 2, "functions": [function("t", json!({})), plain], "workflows": [workflow] })
 }
@@ -120,6 +124,40 @@ fn a_thousand_express_executions_at_once_are_right() {
     let (folder, redis) = (tempfile::tempdir().expect("a folder"), Redis::start());
     a_thousand(&json!(folder.path().join("kv.redb")));
     a_thousand(&json!(redis.url()));
+}
+
+/// Each that is accepted ends well, and has done each step once.
+fn a_thousand_durable(kv: &Value) {
+    let (folder, what) = (tempfile::tempdir().expect("a folder"), kv.to_string());
+    let mut config = config_of("standard", folder.path(), "outputs");
+    config["kv"] = kv.clone();
+    let server = Server::start(config);
+    let (client, admin, address) = (server.client(), server.admin(), server.address);
+    ask(&client, "/plain", "set shared 1");
+    thread::scope(|scope| {
+        for part in 0..8 {
+            scope.spawn(move || {
+                let client = Client::new(address, TIME_MAX);
+                for number in (part..EXECUTIONS).step_by(8) {
+                    let body = json!({ "lines": lines(number) }).to_string();
+                    let reply = client.post(&format!("/ahead?name=one-{number}"), body);
+                    assert_eq!(reply.status, 202, "{number}: {}", reply.text());
+                }
+            });
+        }
+    });
+    let ended = |status: &str| metric(&admin, &format!("sledge_executions_total{{status=\"{status}\"}}"));
+    crate::eventually(&what, || ended("SUCCEEDED") + ended("FAILED") + ended("TIMED_OUT") == EXECUTIONS as u64);
+    assert_eq!(ended("SUCCEEDED"), EXECUTIONS as u64, "{what}");
+    assert_whole(&client, &(0..EXECUTIONS).collect(), &what);
+    server.stop();
+}
+
+#[test]
+fn a_thousand_durable_executions_at_once_are_right() {
+    let (folder, redis) = (tempfile::tempdir().expect("a folder"), Redis::start());
+    a_thousand_durable(&json!(folder.path().join("kv.redb")));
+    a_thousand_durable(&json!(redis.url()));
 }
 
 /// Executions by several clients while the disk is full for a while. Those that fail say why, and what was told is there.

@@ -132,15 +132,15 @@ pub(super) const fn has_no_room(failure: &outcome::Failure) -> bool {
     matches!(failure, Busy | FunctionBusy | NoStore | Overload | Shed)
 }
 
-/// Whether one that nothing waits for may be called later: there was no room, or no time that was left by what is asked for.
+/// Whether one that nothing waits for may be called later: there was no room, no memory, or no time that was left by what is asked for.
 pub(super) const fn may_run_later(failure: &outcome::Failure) -> bool {
-    has_no_room(failure) || matches!(failure, outcome::Failure::Deadline)
+    has_no_room(failure) || matches!(failure, outcome::Failure::Deadline | outcome::Failure::NoMemory)
 }
 
 /// The status of a function's reply, and the reply.
 pub(super) type Replied = Result<(u16, Value), outcome::Failure>;
 
-/// The same, and for how long the function had a processor.
+/// The same, and for how long the function ran or waited for something else than its turn.
 pub(super) type Answered = (Replied, Duration);
 
 /// A call that has begun.
@@ -183,18 +183,18 @@ impl<'a, R: Runner> Begun<'a, R> {
             Content::Pieces(pieces) => bounded(pieces.join()),
             Content::Stream(_) => Err(outcome::Failure::Internal),
         });
-        Some((self.counted.replied(head.as_deref(), bytes), record.running))
+        Some((self.counted.replied(head.as_deref(), bytes), record.worked()))
     }
 
     /// What is replied.
     pub(super) async fn replied(self) -> Answered {
         let Begun { mut counted, answer } = self;
-        let (head, bytes, running) = match answer.reply().await {
-            Ok(Reply { result: Ok(content), head, record, .. }) => (head, whole(content).await, record.running),
-            Ok(Reply { result: Err(failure), record, .. }) => (None, Err(failure), record.running),
+        let (head, bytes, worked) = match answer.reply().await {
+            Ok(Reply { result: Ok(content), head, record, .. }) => (head, whole(content).await, record.worked()),
+            Ok(Reply { result: Err(failure), record, .. }) => (None, Err(failure), record.worked()),
             Err(failure) => (None, Err(failure), Duration::ZERO),
         };
-        (counted.replied(head.as_deref(), bytes), running)
+        (counted.replied(head.as_deref(), bytes), worked)
     }
 }
 
