@@ -403,8 +403,6 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         // Before the tasks: what changes from now on changes the count.
         let changes = self.shared.changes();
         if changes != std::mem::replace(&mut self.changes, changes) {
-            // Something of what was handed off, too.
-            self.take_queue(now);
             self.core.speculative().into_iter().for_each(|id| self.look_at(id, now));
         }
     }
