@@ -54,11 +54,12 @@ fn some_work(server: &Server) -> u64 {
 fn serve_and_learn(folder: &Path) -> (Server, u64) {
     let server = serve(folder);
     let work = some_work(&server);
-    for _ in 0..6 {
+    // Where the machine is busy nothing goes ahead for a while.
+    crate::eventually("the second step begins ahead", || {
         let reply = execute(&server, Duration::from_millis(200), work);
         assert_eq!(reply.status, 200, "{}", reply.text());
-    }
-    assert!(adopted(&server) > 0, "the second step was never begun ahead");
+        adopted(&server) > 0
+    });
     (server, work)
 }
 
