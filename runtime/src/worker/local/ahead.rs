@@ -221,8 +221,8 @@ impl Worker {
                 return again.reply().await;
             }
             account.take_from(&left);
-            // Had it begun now, its caller would have waited for all that it has worked.
-            let (saved, cost) = (worked, now.elapsed() + LAUNCH);
+            // Had it begun now, its caller would have waited for all that it has worked, and for its turns as well: those that it has waited for beyond that say nothing.
+            let (saved, cost) = (worked, now.elapsed().min(worked) + LAUNCH);
             account.put(Entry::Adopted { function, ordinal, saved, cost });
             if let (Some(tells), Some(told)) = (tells, told) {
                 match told.take() {

@@ -132,8 +132,8 @@ impl<'a> Knowledge<'a> {
         let Some(state) = self.state(&task.state) else { return };
         self.tables.took(self.fingerprint, state, took.all);
         if let Some((behind, waited)) = ahead {
-            // Had it begun when the base asked for it, the base would have waited for all that it has worked.
-            let (saved, cost) = (took.worked, waited + LAUNCH);
+            // Had it begun when the base asked for it, the base would have waited for all that it has worked, and for its turns as well: those that it has waited for beyond that say nothing.
+            let (saved, cost) = (took.worked, waited.min(took.worked) + LAUNCH);
             self.saved += saved;
             self.lost += cost;
             self.tables.adopted(self.edge(behind), saved, cost);
