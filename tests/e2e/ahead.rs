@@ -10,6 +10,7 @@ use sledge_tests::random::Random;
 use sledge_tests::server::Server;
 use std::collections::BTreeMap;
 use std::fs;
+use std::iter;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -450,13 +451,16 @@ fn a_run_that_was_not_wanted_has_logged_nothing() {
     let server = serve(folder.path(), &json!({ "kv": "memory", "workers": 2 }), "paths");
     let client = server.client();
     let lines = |lines: [&str; STEPS]| lines.map(str::to_owned).to_vec();
-    // The way through the third step is the usual one.
-    for _ in 0..6 {
-        assert_eq!(run(&client, "ahead", &lines(["set a 1", "get a\npause 20", "get a", "get a"])).len(), STEPS);
-    }
-    let before = runs(&server, "dropped");
-    assert_eq!(run(&client, "ahead", &lines(["get a", "get b\npause 300", "trap", "get a"])).len(), STEPS - 1);
-    assert!(runs(&server, "dropped") > before, "the step that traps did not run ahead");
+    // The way through the third step is the usual one, and to begin it early pays. A server that was busy lets nothing go ahead.
+    let is_dropped = || {
+        for _ in 0..6 {
+            assert_eq!(run(&client, "ahead", &lines(["set a 1", "get a\npause 20", "pause 20", "pause 20"])).len(), STEPS);
+        }
+        let before = runs(&server, "dropped");
+        assert_eq!(run(&client, "ahead", &lines(["get a", "get b\npause 300", "trap", "get a"])).len(), STEPS - 1);
+        runs(&server, "dropped") > before
+    };
+    assert!(iter::repeat_with(is_dropped).take(5).any(|is_dropped| is_dropped), "the step that traps did not run ahead");
     assert!(!server.log().contains("unreachable"), "{}", server.log());
     let reply = client.post("/ahead", json!({ "lines": ["get a", "get a\npause 300", "trap", "get a"] }).to_string());
     assert_ne!(reply.status, 200);

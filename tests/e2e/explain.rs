@@ -170,7 +170,9 @@ fn what_cannot_be_explained_is_said_clearly() {
 fn the_last_executions_are_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(folder.path());
-    let names: Vec<String> = (0..KEPT + 2).map(|_| execute(&server, "ahead", ["set a 1", "get a", "get a", "get a"])).collect();
+    // They wait, so that to go ahead pays all the time.
+    let names: Vec<String> =
+        (0..KEPT + 2).map(|_| execute(&server, "ahead", ["pause 20\nset a 1", "pause 20", "pause 20", "get a"])).collect();
     let listed: Value =
         serde_json::from_str(&printed(&server, &["workflow", "explain", "ahead", "--list", "--json"])).expect("JSON");
     let listed: Vec<&str> =
