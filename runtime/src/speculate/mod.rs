@@ -243,10 +243,10 @@ impl Speculation {
         self.learn(|tables| tables.benefits.executed(workflow, saved, lost));
     }
 
-    /// A run that was started ahead was right, has saved that time, and has cost that.
-    pub fn adopted(&self, edge: Edge, saved: Duration, cost: Duration) {
+    /// A run that was started ahead was right, has saved that time, and has cost that. Without any of these edges it would not have been started.
+    pub fn adopted(&self, edges: impl Iterator<Item = Edge>, saved: Duration, cost: Duration) {
         self.runs.adopted.fetch_add(1, Ordering::Relaxed);
-        self.learn(|tables| tables.benefits.adopted(edge, saved, cost));
+        self.learn(|tables| edges.into_iter().for_each(|edge| tables.benefits.adopted(edge, saved, cost)));
     }
 
     /// A run that was started ahead was dropped, and has wasted that processor time.

@@ -16,6 +16,7 @@
 //! * The reply of the execution leaves after its last commit.
 
 mod ahead;
+mod chain;
 #[cfg(test)]
 mod concurrent;
 mod driver;

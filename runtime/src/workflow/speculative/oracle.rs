@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sledge_workflow::definition::StateIndex;
 use sledge_workflow::machine::{StartTask, Way};
 
+use super::chain::Chain;
 use super::plan::{Answer, Oracle};
 use super::runs::Took;
 use crate::config::{Instance, SpeculationLevel};
@@ -52,6 +53,8 @@ pub(super) struct Knowledge<'a> {
     lost: Duration,
     /// Of each state, whether this execution goes on behind it: asked once.
     verdicts: HashMap<StateIndex, bool>,
+    /// The runs that it has committed last.
+    chain: Chain,
     /// States of which a run was squashed in this execution.
     squashed: HashSet<StateIndex>,
     /// Which versions of functions this execution calls, if not all that are served: no other runs ahead.
@@ -73,6 +76,7 @@ impl<'a> Knowledge<'a> {
             saved,
             lost,
             verdicts: HashMap::new(),
+            chain: Chain::default(),
             squashed: HashSet::new(),
             calls: None,
         }
@@ -127,16 +131,17 @@ impl<'a> Knowledge<'a> {
         Some(function.version)
     }
 
-    /// A run that took so long is committed. `ahead`: the state whose run had not ended when it began, and for how long the base then waited for it.
-    pub(super) fn committed(&mut self, task: &StartTask, took: Took, ahead: Option<(StateIndex, Duration)>) {
+    /// A run that began then and took so long is committed. `ahead`: the state whose run had not ended when it began, and for how long the base then waited for it.
+    pub(super) fn committed(&mut self, task: &StartTask, (began, took): (Instant, Took), ahead: Option<(StateIndex, Duration)>) {
         let Some(state) = self.state(&task.state) else { return };
         self.tables.took(self.fingerprint, state, took.all);
-        if let Some((behind, waited)) = ahead {
+        let guesses = self.chain.add(state, ahead.map(|(behind, _)| behind), (began, began + took.all));
+        if let Some((_, waited)) = ahead {
             // Had it begun when the base asked for it, the base would have waited for all that it has worked, and for its turns as well: those that it has waited for beyond that say nothing.
             let (saved, cost) = (took.worked, waited.min(took.worked) + LAUNCH);
             self.saved += saved;
             self.lost += cost;
-            self.tables.adopted(self.edge(behind), saved, cost);
+            self.tables.adopted(guesses.into_iter().map(|guess| self.edge(guess)), saved, cost);
             // Its next run may have begun behind the same state, after the write for which it was squashed.
             if !self.squashed.contains(&state) {
                 self.tables.kept(Reader { workflow: self.fingerprint, state });

@@ -229,7 +229,7 @@ impl<T> Runs<T> {
                 (rests, basis) => {
                     if let Some(took) = took {
                         let waited = asked.map_or(Duration::ZERO, |asked| (began + took.all).saturating_duration_since(asked));
-                        knowledge.committed(&task, took, behind.map(|behind| (behind, waited)));
+                        knowledge.committed(&task, (began, took), behind.map(|behind| (behind, waited)));
                     }
                     grounds_of(rests, basis)
                 }
