@@ -124,7 +124,10 @@ fn an_execution_goes_on_beside_requests_that_leave_no_time() {
         beside_requests(&server, work, &is_over);
         adopted(&server) > before
     };
-    assert!(iter::repeat_with(is_ahead).take(5).any(|is_ahead| is_ahead), "the second step was not begun ahead");
+    let was_ahead = iter::repeat_with(is_ahead).take(5).any(|is_ahead| is_ahead);
+    let metrics = server.admin().get("/metrics").text();
+    let runs: Vec<&str> = metrics.lines().filter(|line| line.starts_with("sledge_speculative")).collect();
+    assert!(was_ahead, "the second step was not begun ahead, with {work} for its work: {runs:#?}");
     server.stop();
 }
 
