@@ -260,6 +260,7 @@ impl Columns {
         }
         let columns = gone.iter().map(|slot| slot.id).collect();
         let leaves = |slot: &Slot| Findings {
+            column: slot.id,
             basis: self.keeps_bases.then(|| slot.basis(&gone, &sets, version)).flatten(),
             reads: if self.tells_reads { slot.reads_of_store(READS_TOLD_MAX) } else { Vec::new() },
         };

@@ -95,8 +95,10 @@ pub enum Group {
 }
 
 /// What a column leaves that is committed.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
+    /// Which one.
+    pub column: ColumnId,
     /// What it rests on, if that can be [recalled](Pipeline::recall); none where [nothing is recalled](Pipeline::keep_bases).
     pub basis: Option<Basis>,
     /// The keys that it has read of the store: none where [nothing is fetched](Pipeline::fetches), and where these are many.

@@ -56,8 +56,12 @@ fn leave(pipeline: &Pipeline, of: &[&Opened], version: u64) {
     let named: Vec<ColumnId> = of.iter().map(|(id, _)| *id).collect();
     assert_eq!(
         pipeline.came(committed(version)),
-        Group::Committed { findings: named.iter().map(|_| Findings::default()).collect(), columns: named, calls: Vec::new() }
+        Group::Committed { findings: named.iter().map(finds_nothing).collect(), columns: named, calls: Vec::new() }
     );
+}
+
+fn finds_nothing(column: &ColumnId) -> Findings {
+    Findings { column: *column, basis: None, reads: Vec::new() }
 }
 
 /// The columns that were squashed.
@@ -378,7 +382,7 @@ fn calls_begin_and_the_outbox_rings_when_their_columns_are_committed() {
     assert_eq!(
         pipeline.came(committed(4)),
         Group::Committed {
-            findings: columns.iter().map(|_| Findings::default()).collect(),
+            findings: columns.iter().map(finds_nothing).collect(),
             columns: columns.to_vec(),
             calls: vec![call("works")]
         }

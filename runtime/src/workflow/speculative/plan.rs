@@ -355,7 +355,7 @@ impl<'d> Plan<'d> {
     }
 
     /// So many first runs of the group are committed. What each of their tasks has come to.
-    pub(super) fn committed(&mut self, count: usize, outside: &mut Outside<'_, impl Oracle>) -> Vec<(StartTask, Answer)> {
+    pub(super) fn committed(&mut self, count: usize, outside: &mut Outside<'_, impl Oracle>) -> Vec<(RunId, StartTask, Answer)> {
         let Some(mut next) = self.next.take() else { return Vec::new() };
         if count < next.group.len() {
             let first = mem::take(&mut next.group);
@@ -376,7 +376,7 @@ impl<'d> Plan<'d> {
         count: usize,
         Standing { base, asked, trail }: Standing,
         outside: &mut Outside<'_, impl Oracle>,
-    ) -> Vec<(StartTask, Answer)> {
+    ) -> Vec<(RunId, StartTask, Answer)> {
         let Some(Next { mut group, .. }) = self.next.take() else { return Vec::new() };
         group.truncate(count);
         self.adopt_group(Next { base, asked, actions: Vec::new(), trail, group }, outside)
@@ -400,12 +400,12 @@ impl<'d> Plan<'d> {
     }
 
     /// Takes in where the base stands when a group is committed. What each of its tasks has come to.
-    fn adopt_group(&mut self, next: Next, outside: &mut Outside<'_, impl Oracle>) -> Vec<(StartTask, Answer)> {
+    fn adopt_group(&mut self, next: Next, outside: &mut Outside<'_, impl Oracle>) -> Vec<(RunId, StartTask, Answer)> {
         let (mut answers, mut is_as_told) = (Vec::new(), true);
         for path in &next.group {
-            let Some(Run { task, phase: Phase::Ended(answer), told, .. }) = self.runs.remove(path) else { continue };
+            let Some(Run { id, task, phase: Phase::Ended(answer), told, .. }) = self.runs.remove(path) else { continue };
             is_as_told &= told == Told::Answer;
-            answers.push((task, answer));
+            answers.push((id, task, answer));
         }
         self.adopt(next, outside);
         let is_asked = |(path, task): (&Path, &StartTask)| self.runs.get(path).is_some_and(|run| is_same(&run.task, task));

@@ -209,13 +209,16 @@ impl<T> Runs<T> {
     }
 
     /// These runs are committed, so what they have done is seen outside; that is what the columns have left of those that had some. What is learned of each.
-    pub(super) fn committed(&mut self, runs: &[RunId], findings: Vec<Findings>, knowledge: &mut Knowledge<'_>) -> Vec<Learned> {
-        let mut findings = findings.into_iter();
+    pub(super) fn committed(
+        &mut self,
+        runs: &[RunId],
+        mut findings: Vec<Findings>,
+        knowledge: &mut Knowledge<'_>,
+    ) -> Vec<(RunId, Learned)> {
         let learn = |run: &RunId| {
-            let Findings { basis, reads } = findings.next().unwrap_or_default();
-            let Some(UnderWay { transaction, task, began, asked, took, behind, rests, .. }) = self.of.remove(run) else {
-                return (None, reads);
-            };
+            let UnderWay { column, transaction, task, began, asked, took, behind, rests, .. } = self.of.remove(run)?;
+            let found = findings.iter().position(|findings| findings.column == column).map(|at| findings.swap_remove(at));
+            let (basis, reads) = found.map_or((None, Vec::new()), |Findings { basis, reads, .. }| (basis, reads));
             if let Some(held) = transaction.held() {
                 held.release();
             }
@@ -234,15 +237,18 @@ impl<T> Runs<T> {
                     grounds_of(rests, basis)
                 }
             };
-            (grounds, reads)
+            Some((*run, (grounds, reads)))
         };
-        runs.iter().map(learn).collect()
+        runs.iter().filter_map(learn).collect()
     }
 }
 
 /// Learns what committed runs have answered.
-pub(super) fn learn(answers: Vec<(StartTask, Answer)>, learned: Vec<Learned>, knowledge: &Knowledge<'_>) {
-    for ((task, answer), (grounds, reads)) in answers.into_iter().zip(learned) {
+pub(super) fn learn(answers: Vec<(RunId, StartTask, Answer)>, mut learned: Vec<(RunId, Learned)>, knowledge: &Knowledge<'_>) {
+    for (run, task, answer) in answers {
+        // One that had no column has left nothing but its answer.
+        let of = learned.iter().position(|(of, _)| *of == run).map(|at| learned.swap_remove(at));
+        let (grounds, reads) = of.map(|(_, learned)| learned).unwrap_or_default();
         knowledge.answered(&task, answer, grounds, reads);
     }
 }

@@ -329,7 +329,7 @@ impl<'d> World<'d> {
         self.plan.story().committed(&group[..count]);
         let answers = self.step(|plan, outside| plan.committed(count, outside));
         assert_eq!(answers.len(), count);
-        for (task, told) in answers {
+        for (_, task, told) in answers {
             assert_eq!(told, answer(name(&task).unwrap_or_default(), &task.input));
         }
     }

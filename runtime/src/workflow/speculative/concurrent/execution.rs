@@ -605,10 +605,11 @@ impl<'d> Execution<'d> {
 
     /// Learns of runs that are committed, and has what they have logged seen.
     fn learn(&mut self, shared: &mut Shared, ids: &[RunId], findings: Vec<Findings>) {
-        let mut findings = findings.into_iter();
+        let mut findings = findings;
         for id in ids {
-            let basis = findings.next().and_then(|findings| findings.basis);
             let Some(run) = self.runs.remove(id) else { continue };
+            let found = findings.iter().position(|findings| findings.column == run.column).map(|at| findings.swap_remove(at));
+            let basis = found.and_then(|findings| findings.basis);
             if let Some(held) = run.program.outer.held() {
                 held.release();
             }
