@@ -107,6 +107,8 @@ struct Run {
     has_hole: bool,
     phase: Phase,
     told: Told,
+    /// The front was told a guess, when it was made last before this.
+    was_guessed: bool,
     /// There was no room for it: it is begun again when the base asks for it.
     refused: bool,
     /// The front has asked for it, since it was last made.
@@ -442,6 +444,7 @@ impl<'d> Plan<'d> {
     fn remake(&mut self, outside: &mut Outside<'_, impl Oracle>) {
         (self.front, self.front_way, self.front_yields) = (self.base.clone(), self.trail.path(), false);
         for run in self.runs.values_mut() {
+            run.was_guessed = matches!(run.told, Told::Guess(_) | Told::Hole);
             (run.told, run.is_asked) = (Told::Nothing, false);
         }
         for task in self.asked.values().cloned().collect::<Vec<_>>() {
@@ -512,7 +515,8 @@ impl<'d> Plan<'d> {
                 // Of failures the order in which branches hear decides what becomes of the others: the base's.
                 Phase::Ended(Err(_)) if is_nested => continue,
                 Phase::Ended(answer) => (Told::Answer, answer.clone()),
-                Phase::Asked | Phase::Running if !may_guess => continue,
+                // What was guessed before is guessed again also where nothing new may be: runs that were begun behind it would be dropped, with all that they have done.
+                Phase::Asked | Phase::Running if !may_guess && !run.was_guessed => continue,
                 Phase::Asked | Phase::Running => {
                     let guess = if run.has_hole { None } else { outside.oracle.answer(&run.task) };
                     match guess {
@@ -581,7 +585,8 @@ impl<'d> Plan<'d> {
         let has_hole = hole::is_in(&task.input);
         let (id, phase, told) = (RunId(self.last_run), Phase::Asked, Told::Nothing);
         self.story.asked(id, &path, &task);
-        self.runs.insert(path, Run { id, task, takes_part, has_hole, phase, told, refused: false, is_asked: true });
+        let (was_guessed, refused, is_asked) = (false, false, true);
+        self.runs.insert(path, Run { id, task, takes_part, has_hole, phase, told, was_guessed, refused, is_asked });
     }
 }
 

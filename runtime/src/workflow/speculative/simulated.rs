@@ -430,33 +430,38 @@ fn a_chain_whose_answers_are_known_is_begun_at_once() {
     assert_eq!(world.runs.len(), 3, "no more than are allowed");
 }
 
+/// Knows how answers look, and no answer.
+struct Shapes {
+    depth: usize,
+}
+
+impl Oracle for Shapes {
+    fn takes_part(&mut self, _: &StartTask) -> bool {
+        true
+    }
+    fn depth(&mut self) -> usize {
+        self.depth
+    }
+    fn answer(&mut self, _: &StartTask) -> Option<Answer> {
+        None
+    }
+    fn shape(&mut self, task: &StartTask) -> Option<Value> {
+        answer(name(task)?, &Value::Null).ok()
+    }
+    fn way(&mut self, _: StateIndex, _: Path) -> Way {
+        Way::Nowhere
+    }
+}
+
 /// Where nothing is known of an answer, what does not depend on it is begun nevertheless.
 #[test]
 fn what_does_not_depend_on_an_answer_is_begun_before_it() {
     let definition = Definition::parse(DEFINITIONS[5]).expect("a definition");
-    struct Shapes;
-    impl Oracle for Shapes {
-        fn takes_part(&mut self, _: &StartTask) -> bool {
-            true
-        }
-        fn depth(&mut self) -> usize {
-            6
-        }
-        fn answer(&mut self, _: &StartTask) -> Option<Answer> {
-            None
-        }
-        fn shape(&mut self, task: &StartTask) -> Option<Value> {
-            answer(name(task)?, &Value::Null).ok()
-        }
-        fn way(&mut self, _: StateIndex, _: Path) -> Way {
-            Way::Nowhere
-        }
-    }
     let begun = |text: &str| {
         let definition = Definition::parse(text).expect("a definition");
         let mut plan = Plan::new(&definition, about(), Limits::default());
         let (mut actions, mut random) = (Vec::new(), || 7);
-        let mut outside = Outside { oracle: &mut Shapes, now_ms: 0, random: &mut random, actions: &mut actions };
+        let mut outside = Outside { oracle: &mut Shapes { depth: 6 }, now_ms: 0, random: &mut random, actions: &mut actions };
         plan.start(json!({ "id": 1 }), &mut outside);
         let begun = |action: &Do| if let Do::Begin { task, .. } = action { name(task).map(str::to_owned) } else { None };
         actions.iter().filter_map(begun).collect::<Vec<_>>()
@@ -465,6 +470,45 @@ fn what_does_not_depend_on_an_answer_is_begun_before_it() {
     assert_eq!(begun(definition.source()), ["a"]);
     let selected = definition.source().replace("States.MathAdd($.number, 1)", "$.number");
     assert_eq!(begun(&selected), ["a", "c"]);
+}
+
+/// Where the workers have become busy nothing more begins, and what was begun goes on, and counts when it has ended.
+#[test]
+fn what_was_begun_is_kept_where_nothing_more_may_begin() {
+    let text = DEFINITIONS[5].replace("States.MathAdd($.number, 1)", "$.number");
+    let definition = Definition::parse(&text).expect("a definition");
+    let mut plan = Plan::new(&definition, about(), Limits::default());
+    let mut oracle = Shapes { depth: 6 };
+    let (mut actions, mut begun) = (Vec::new(), BTreeMap::new());
+    let mut step = |oracle: &mut Shapes, step: &dyn Fn(&mut Plan<'_>, &mut Outside<'_, Shapes>)| {
+        let mut random = || 7;
+        step(&mut plan, &mut Outside { oracle, now_ms: 0, random: &mut random, actions: &mut actions });
+        let (mut runs, mut dropped) = (Vec::new(), 0);
+        for action in actions.drain(..) {
+            match action {
+                Do::Begin { run, task, .. } => runs.push((run, task)),
+                Do::Drop(_) => dropped += 1,
+                _ => {}
+            }
+        }
+        (runs, dropped)
+    };
+    begun.extend(step(&mut oracle, &|plan, outside| plan.start(json!({ "id": 1 }), outside)).0);
+    let mut ends = |oracle: &mut Shapes, function: &str| {
+        let (run, task) = begun.iter().find(|(_, task)| name(task) == Some(function)).expect("it was begun");
+        let (run, task) = (*run, task.clone());
+        let answer = answer(function, &task.input);
+        let (runs, dropped) = step(oracle, &|plan, outside| plan.ended(run, answer.clone(), outside));
+        assert_eq!(dropped, 0, "behind the end of {function}");
+        begun.extend(runs);
+        begun.len()
+    };
+    oracle.depth = 0;
+    // Its end makes the front again: nothing had told the front how it ends.
+    assert_eq!(ends(&mut oracle, "c"), 2, "a and c");
+    oracle.depth = 6;
+    assert_eq!(ends(&mut oracle, "a"), 3, "and b");
+    assert_eq!(ends(&mut oracle, "b"), 3, "c does not run again");
 }
 
 /// What was begun by a wrong guess is given up as soon as that is known, and not when the answer is committed.
