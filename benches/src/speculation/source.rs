@@ -22,6 +22,8 @@ const KEPT: u32 = 32;
 const GRAPH_REPLIES: usize = 4;
 /// So many executions take the common path, and then as many another one.
 const BLOCK: usize = 40;
+/// How far the seed of those is from that of the common path.
+const OTHER_SEED: u64 = 500_000;
 /// Different inputs of the railway, beside those that come again. Their number and that of works have no common divisor, so that they meet in all pairs.
 const JOURNEYS: u32 = 397;
 /// By so many units the work of new inputs differs: each function has the work in its input, which is new by that, too.
@@ -230,7 +232,9 @@ impl Source {
                 };
                 let mix = |paths| Mix { paths, repeats_percent: 0, work: work.units() };
                 if kind == Kind::Ways {
-                    let both = [100, 0].map(|percent| Inputs::new(application, seed, mix(Paths::Whole { percent })));
+                    // Each with numbers of orders, bookings and transfers of its own: what the other writes under the same number while an execution runs would be in its reply.
+                    let both = [(seed, 100), (seed + OTHER_SEED, 0)];
+                    let both = both.map(|(seed, percent)| Inputs::new(application, seed, mix(Paths::Whole { percent })));
                     return Source { program, drawn: Drawn::Turns(Box::new(both), 0), known: HashMap::new() };
                 }
                 Fresh::Workflow { inputs: Box::new(Inputs::new(application, seed, mix(paths))), work: work.units() }
@@ -361,6 +365,20 @@ mod tests {
         for (number, execution) in all.iter().enumerate() {
             let expected = if (number / BLOCK).is_multiple_of(2) { "login-welcome" } else { "login-refuse" };
             assert_eq!(last(execution), expected, "{number}");
+        }
+    }
+
+    /// Executions of several clients run at the same time, and what another one has written in between is in a reply.
+    #[test]
+    fn no_two_executions_write_under_the_same_number() {
+        for (name, number) in [("online-purchase", "order"), ("banking", "transfer"), ("hotel-book", "booking")] {
+            for kind in [Kind::Ways, Kind::Tables] {
+                let mut numbers = HashSet::new();
+                for body in bodies(&mut source(name, kind, &WORK), 6 * BLOCK) {
+                    let body: Value = serde_json::from_str(&body).unwrap();
+                    assert!(numbers.insert(body[number].as_u64().unwrap()), "{name}, {kind}: {body}");
+                }
+            }
         }
     }
 
