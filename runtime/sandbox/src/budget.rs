@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 /// What may be used altogether, and what of it is reserved. Counts promises, not pages: what is reserved may be used at any time, so that the
 /// system never has to take anything away.
@@ -14,6 +15,9 @@ pub struct Budget {
     reclaim: OnceLock<Weak<dyn Reclaim>>,
     /// Owners that are asked when that one has nothing left, in turns.
     lent: Mutex<VecDeque<Weak<dyn Reclaim>>>,
+    made: Instant,
+    /// When something was refused last, in milliseconds since it was made, and one more; zero if nothing was.
+    refused_ms: AtomicU64,
 }
 
 /// An owner of idle things, which can give them back when a budget is exhausted.
@@ -29,7 +33,14 @@ impl Budget {
     /// A budget of `bytes_max`.
     #[must_use]
     pub fn new(bytes_max: u64) -> Arc<Budget> {
-        Arc::new(Budget { max: bytes_max, used: AtomicU64::new(0), reclaim: OnceLock::new(), lent: Mutex::default() })
+        Arc::new(Budget {
+            max: bytes_max,
+            used: AtomicU64::new(0),
+            reclaim: OnceLock::new(),
+            lent: Mutex::default(),
+            made: Instant::now(),
+            refused_ms: AtomicU64::new(0),
+        })
     }
 
     /// Sets what gives something back when it is exhausted; only the first counts.
@@ -81,6 +92,19 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Whether it has refused what was [claimed](Self::claim) in the time before now that is given, since nothing was left.
+    #[must_use]
+    pub fn has_refused(&self, lately: Duration) -> bool {
+        // Relaxed: a number that nothing else depends on.
+        let refused_ms = self.refused_ms.load(Ordering::Relaxed);
+        refused_ms != 0 && self.now_ms().saturating_sub(refused_ms) <= lately.as_millis() as u64
+    }
+
+    /// Milliseconds since it was made, and one more.
+    fn now_ms(&self) -> u64 {
+        self.made.elapsed().as_millis() as u64 + 1
+    }
+
     /// Reserves `bytes` until the share is dropped; none when there are not so many left.
     #[must_use]
     pub fn reserve(self: &Arc<Budget>, bytes: u64) -> Option<Share> {
@@ -108,7 +132,11 @@ impl Budget {
         }
         let reclaim = self.reclaim.get().and_then(Weak::upgrade);
         let give_back = || reclaim.as_ref().is_some_and(|reclaim| reclaim.reclaim(bytes)) || self.reclaim_lent(bytes);
-        (0..ATTEMPTS).any(|_| give_back() && self.add(bytes))
+        let is_there = (0..ATTEMPTS).any(|_| give_back() && self.add(bytes));
+        if !is_there {
+            self.refused_ms.store(self.now_ms(), Ordering::Relaxed);
+        }
+        is_there
     }
 }
 
@@ -252,6 +280,21 @@ mod tests {
         assert!(!claimed.resize(101) && claimed.resize(100));
         drop((idle, claimed));
         assert!(budget.claim(100).is_some());
+    }
+
+    #[test]
+    fn that_it_has_refused_something_is_known_for_a_while() {
+        let budget = Budget::new(100);
+        let (hour, ms) = (Duration::from_secs(3_600), Duration::from_millis(1));
+        let all = budget.claim(100).unwrap();
+        assert!(
+            budget.reserve(1).is_none() && budget.claim(101).is_none() && !budget.has_refused(hour),
+            "nothing that could be had"
+        );
+        assert!(budget.claim(1).is_none() && budget.has_refused(hour));
+        std::thread::sleep(3 * ms);
+        assert!(budget.has_refused(hour) && !budget.has_refused(ms));
+        drop(all);
     }
 
     #[test]

@@ -56,6 +56,9 @@ use crate::txn::mutants::{self, Mutant};
 
 pub use self::tables::{BYTES_MAX, Known};
 
+/// For how long memory is short behind a refusal.
+const SHORT: Duration = Duration::from_millis(100);
+
 /// A version of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Of<'a> {
@@ -71,6 +74,8 @@ pub struct Speculation {
     /// Each use is short: a look into a map, or a change of one entry.
     tables: Mutex<Tables>,
     runs: Runs,
+    /// The server's.
+    memory: Option<Arc<Budget>>,
 }
 
 /// How many runs were begun ahead, by what became of them.
@@ -93,12 +98,19 @@ impl Speculation {
     #[must_use]
     pub fn new(secret: [u8; 32], budget: Option<Arc<Budget>>) -> Arc<Speculation> {
         let tables = Mutex::new(Tables::new(budget.clone()));
-        let speculation = Arc::new(Speculation { keys: Keys::new(secret), tables, runs: Runs::default() });
+        let (keys, runs, memory) = (Keys::new(secret), Runs::default(), budget.clone());
+        let speculation = Arc::new(Speculation { keys, tables, runs, memory });
         if let Some(budget) = budget {
             let owner: Weak<Speculation> = Arc::downgrade(&speculation);
             budget.lend(owner);
         }
         speculation
+    }
+
+    /// Whether sandboxes were refused lately since there is no memory: none is left for what may be in vain.
+    #[must_use]
+    pub fn is_short_of_memory(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.has_refused(SHORT))
     }
 
     /// The key of an input of a function of that name. It takes no lock.

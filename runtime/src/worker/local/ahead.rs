@@ -107,7 +107,8 @@ impl Worker {
         let Some(mut ahead) = started.ahead.take() else { return };
         if ahead.window.expects_more() {
             let now = Instant::now();
-            let depth = depth(self.dispatcher.workload(now), DEPTH_MAX) as usize;
+            let is_short = started.invocation.function.ahead.as_ref().is_none_or(|tables| tables.is_short_of_memory());
+            let depth = if is_short { 0 } else { depth(self.dispatcher.workload(now), DEPTH_MAX) as usize };
             while let Some(expected) = ahead.window.next(depth) {
                 if let Some(run) = self.begin_call(started, &expected, &ahead, now) {
                     ahead.window.put(expected, run);

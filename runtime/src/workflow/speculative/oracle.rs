@@ -34,11 +34,11 @@ const LAUNCH: Duration = Duration::from_micros(20);
 const HELD_MIN: Duration = Duration::from_millis(1);
 const HELD_MAX: Duration = Duration::from_millis(50);
 
-/// Whether an execution that begins now goes ahead of itself: not where the workers have no time for it, unless functions may be left out, nor where that has cost more than it has saved.
+/// Whether an execution that begins now goes ahead of itself: not where the workers have no time for it, unless functions may be left out, nor where memory is short, nor where that has cost more than it has saved.
 pub(in crate::workflow) fn goes_ahead(workflow: &Workflow, tables: &Speculation, load: Load) -> bool {
     let Some(definition) = workflow.definition() else { return false };
     let has_time = !load.is_saturated() || workflow.config.speculation >= SpeculationLevel::Skips;
-    has_time && tables.verdict_of_workflow(definition.fingerprint()).is_started()
+    has_time && !tables.is_short_of_memory() && tables.verdict_of_workflow(definition.fingerprint()).is_started()
 }
 
 /// The tables, for one execution.
@@ -48,6 +48,8 @@ pub(super) struct Knowledge<'a> {
     fingerprint: u64,
     /// How many runs may be ahead now.
     depth: usize,
+    /// Whether sandboxes are refused.
+    is_short_of_memory: bool,
     /// How much time this execution has saved by going ahead of itself, and lost by conflicts.
     saved: Duration,
     lost: Duration,
@@ -73,6 +75,7 @@ impl<'a> Knowledge<'a> {
             tables,
             fingerprint,
             depth: 0,
+            is_short_of_memory: false,
             saved,
             lost,
             verdicts: HashMap::new(),
@@ -94,7 +97,9 @@ impl<'a> Knowledge<'a> {
 
     /// The workers are so busy.
     pub(super) fn look_at(&mut self, load: Load) {
-        self.depth = depth(load, self.workflow.config.speculation_depth_max) as usize;
+        self.is_short_of_memory = self.tables.is_short_of_memory();
+        let depth_max = if self.is_short_of_memory { 0 } else { self.workflow.config.speculation_depth_max };
+        self.depth = depth(load, depth_max) as usize;
     }
 
     /// The state of that name.
@@ -314,6 +319,11 @@ impl Oracle for Knowledge<'_> {
 
     fn depth(&mut self) -> usize {
         self.depth
+    }
+
+    fn keeps(&mut self) -> bool {
+        // Their time is none that another one needs: they stand behind all requests. Their sandboxes' memory is.
+        !self.is_short_of_memory
     }
 
     fn answer(&mut self, task: &StartTask) -> Option<Answer> {

@@ -58,6 +58,9 @@ pub(super) trait Oracle {
     /// How many runs may be under way ahead of the base.
     fn depth(&mut self) -> usize;
 
+    /// Whether runs that were begun ahead are kept where no more may begin.
+    fn keeps(&mut self) -> bool;
+
     /// What it will answer, if that can be told.
     fn answer(&mut self, task: &StartTask) -> Option<Answer>;
 
@@ -509,6 +512,7 @@ impl<'d> Plan<'d> {
         let depth = outside.oracle.depth();
         let ahead = self.runs.values().filter(|run| run.is_asked && !matches!(run.phase, Phase::Ended(_))).count();
         let may_guess = ahead <= depth && self.runs.len() < RUNS_MAX;
+        let keeps = outside.oracle.keeps();
         for run in self.runs.values_mut().filter(|run| run.is_asked && run.told == Told::Nothing) {
             let is_nested = !run.task.position.is_empty();
             let (told, answer) = match &run.phase {
@@ -516,7 +520,7 @@ impl<'d> Plan<'d> {
                 Phase::Ended(Err(_)) if is_nested => continue,
                 Phase::Ended(answer) => (Told::Answer, answer.clone()),
                 // What was guessed before is guessed again also where nothing new may be: runs that were begun behind it would be dropped, with all that they have done.
-                Phase::Asked | Phase::Running if !may_guess && !run.was_guessed => continue,
+                Phase::Asked | Phase::Running if !may_guess && !(keeps && run.was_guessed) => continue,
                 Phase::Asked | Phase::Running => {
                     let guess = if run.has_hole { None } else { outside.oracle.answer(&run.task) };
                     match guess {

@@ -61,6 +61,7 @@ struct Guesses {
     known: u32,
     right: u32,
     depth: usize,
+    keeps: bool,
 }
 
 impl Oracle for Guesses {
@@ -70,6 +71,10 @@ impl Oracle for Guesses {
 
     fn depth(&mut self) -> usize {
         self.depth
+    }
+
+    fn keeps(&mut self) -> bool {
+        self.keeps
     }
 
     fn answer(&mut self, task: &StartTask) -> Option<Answer> {
@@ -166,7 +171,7 @@ impl<'d> World<'d> {
     fn new(definition: &'d Definition, seed: u64) -> World<'d> {
         let mut rng = Rng::with_seed(seed);
         let (known, right, depth) = (rng.u32(..=100), rng.u32(..=100), rng.usize(..8));
-        let guesses = Guesses { rng: rng.fork(), known, right, depth };
+        let guesses = Guesses { rng: rng.fork(), known, right, depth, keeps: true };
         World {
             definition,
             plan: Plan::new(definition, about(), Limits::default()),
@@ -282,6 +287,8 @@ impl<'d> World<'d> {
                 }
             }
             8 if self.rng.u32(..10) == 0 => self.squash(),
+            // The workers are busy, or there is no memory.
+            9 if self.rng.u32(..4) == 0 => (self.guesses.depth, self.guesses.keeps) = (self.rng.usize(..8), self.rng.bool()),
             // Time passes when nothing else goes on.
             _ if self.runs.is_empty() && self.for_good.is_empty() && !self.timers.is_empty() && self.ended.is_empty() => {
                 self.timers.sort_unstable();
@@ -433,6 +440,7 @@ fn a_chain_whose_answers_are_known_is_begun_at_once() {
 /// Knows how answers look, and no answer.
 struct Shapes {
     depth: usize,
+    keeps: bool,
 }
 
 impl Oracle for Shapes {
@@ -441,6 +449,9 @@ impl Oracle for Shapes {
     }
     fn depth(&mut self) -> usize {
         self.depth
+    }
+    fn keeps(&mut self) -> bool {
+        self.keeps
     }
     fn answer(&mut self, _: &StartTask) -> Option<Answer> {
         None
@@ -461,7 +472,8 @@ fn what_does_not_depend_on_an_answer_is_begun_before_it() {
         let definition = Definition::parse(text).expect("a definition");
         let mut plan = Plan::new(&definition, about(), Limits::default());
         let (mut actions, mut random) = (Vec::new(), || 7);
-        let mut outside = Outside { oracle: &mut Shapes { depth: 6 }, now_ms: 0, random: &mut random, actions: &mut actions };
+        let mut outside =
+            Outside { oracle: &mut Shapes { depth: 6, keeps: true }, now_ms: 0, random: &mut random, actions: &mut actions };
         plan.start(json!({ "id": 1 }), &mut outside);
         let begun = |action: &Do| if let Do::Begin { task, .. } = action { name(task).map(str::to_owned) } else { None };
         actions.iter().filter_map(begun).collect::<Vec<_>>()
@@ -472,43 +484,38 @@ fn what_does_not_depend_on_an_answer_is_begun_before_it() {
     assert_eq!(begun(&selected), ["a", "c"]);
 }
 
-/// Where the workers have become busy nothing more begins, and what was begun goes on, and counts when it has ended.
+/// Where the workers have become busy nothing more begins; what was begun goes on, and counts when it has ended, unless its memory is needed.
 #[test]
 fn what_was_begun_is_kept_where_nothing_more_may_begin() {
     let text = DEFINITIONS[5].replace("States.MathAdd($.number, 1)", "$.number");
     let definition = Definition::parse(&text).expect("a definition");
-    let mut plan = Plan::new(&definition, about(), Limits::default());
-    let mut oracle = Shapes { depth: 6 };
-    let (mut actions, mut begun) = (Vec::new(), BTreeMap::new());
-    let mut step = |oracle: &mut Shapes, step: &dyn Fn(&mut Plan<'_>, &mut Outside<'_, Shapes>)| {
-        let mut random = || 7;
-        step(&mut plan, &mut Outside { oracle, now_ms: 0, random: &mut random, actions: &mut actions });
-        let (mut runs, mut dropped) = (Vec::new(), 0);
-        for action in actions.drain(..) {
-            match action {
-                Do::Begin { run, task, .. } => runs.push((run, task)),
-                Do::Drop(_) => dropped += 1,
-                _ => {}
+    for keeps in [true, false] {
+        let mut plan = Plan::new(&definition, about(), Limits::default());
+        let mut oracle = Shapes { depth: 6, keeps };
+        let (mut actions, mut random, mut begun, mut dropped) = (Vec::new(), || 7, Vec::new(), 0);
+        let mut told = Some(Event::Started { input: json!({ "id": 1 }) });
+        for (function, depth) in [("c", 0), ("a", 6), ("b", 6)] {
+            let mut outside = Outside { oracle: &mut oracle, now_ms: 0, random: &mut random, actions: &mut actions };
+            if let Some(Event::Started { input }) = told.take() {
+                plan.start(input, &mut outside);
             }
+            for action in actions.drain(..) {
+                match action {
+                    Do::Begin { run, task, .. } => begun.push((run, task)),
+                    Do::Drop(_) => dropped += 1,
+                    _ => {}
+                }
+            }
+            oracle.depth = depth;
+            let (run, task) = begun.iter().rfind(|(_, task)| name(task) == Some(function)).expect("it was begun").clone();
+            let mut outside = Outside { oracle: &mut oracle, now_ms: 0, random: &mut random, actions: &mut actions };
+            // The end of c makes the front again: nothing had said how it ends.
+            plan.ended(run, answer(function, &task.input), &mut outside);
         }
-        (runs, dropped)
-    };
-    begun.extend(step(&mut oracle, &|plan, outside| plan.start(json!({ "id": 1 }), outside)).0);
-    let mut ends = |oracle: &mut Shapes, function: &str| {
-        let (run, task) = begun.iter().find(|(_, task)| name(task) == Some(function)).expect("it was begun");
-        let (run, task) = (*run, task.clone());
-        let answer = answer(function, &task.input);
-        let (runs, dropped) = step(oracle, &|plan, outside| plan.ended(run, answer.clone(), outside));
-        assert_eq!(dropped, 0, "behind the end of {function}");
-        begun.extend(runs);
-        begun.len()
-    };
-    oracle.depth = 0;
-    // Its end makes the front again: nothing had told the front how it ends.
-    assert_eq!(ends(&mut oracle, "c"), 2, "a and c");
-    oracle.depth = 6;
-    assert_eq!(ends(&mut oracle, "a"), 3, "and b");
-    assert_eq!(ends(&mut oracle, "b"), 3, "c does not run again");
+        let begun: Vec<_> = begun.iter().filter_map(|(_, task)| name(task)).collect();
+        let expected: (&[_], _) = if keeps { (&["a", "c", "b"], 0) } else { (&["a", "c", "b", "c"], 1) };
+        assert_eq!((begun.as_slice(), dropped), expected);
+    }
 }
 
 /// What was begun by a wrong guess is given up as soon as that is known, and not when the answer is committed.

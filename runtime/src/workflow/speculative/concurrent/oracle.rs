@@ -42,6 +42,10 @@ impl Oracle for Guesses<'_> {
         self.depth
     }
 
+    fn keeps(&mut self) -> bool {
+        self.rng.bool()
+    }
+
     fn answer(&mut self, task: &StartTask) -> Option<Answer> {
         if self.is_made_up() {
             let rng = &mut self.rng;
