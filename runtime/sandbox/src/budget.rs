@@ -92,7 +92,13 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether it has refused what was [claimed](Self::claim) in the time before now that is given, since nothing was left.
+    /// Something was refused, since nothing was left although all that was idle was given back.
+    pub(crate) fn note_refusal(&self) {
+        // Relaxed: as below.
+        self.refused_ms.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Whether a sandbox, or what was [claimed](Self::claim), was refused in the time before now that is given, since nothing was left.
     #[must_use]
     pub fn has_refused(&self, lately: Duration) -> bool {
         // Relaxed: a number that nothing else depends on.
@@ -134,7 +140,7 @@ impl Budget {
         let give_back = || reclaim.as_ref().is_some_and(|reclaim| reclaim.reclaim(bytes)) || self.reclaim_lent(bytes);
         let is_there = (0..ATTEMPTS).any(|_| give_back() && self.add(bytes));
         if !is_there {
-            self.refused_ms.store(self.now_ms(), Ordering::Relaxed);
+            self.note_refusal();
         }
         is_there
     }

@@ -105,8 +105,9 @@ impl Sandbox {
         room::sum([self.store.room(), Stack::room_of(self.store.limits().stack_bytes)].into_iter())
     }
 
-    /// What it has reserved of what it shares with others.
-    pub(crate) fn reserved_bytes(&self) -> u64 {
+    /// Bytes that it has reserved of what it shares with others.
+    #[must_use]
+    pub fn reserved_bytes(&self) -> u64 {
         self.store.reserved_bytes()
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crossbeam_deque::Worker as Deque;
-use sledge_sandbox::Pools;
+use sledge_sandbox::{Budget, Pools, Sandbox, Share, Template};
 
 use super::Gate;
 use super::busy::Busy;
@@ -23,6 +23,9 @@ use crate::schedule::demand::Changes;
 use crate::schedule::{Exchange, Phase, Requests, Used, Woken};
 use crate::speculate::depth::Load;
 use crate::watch::Watcher;
+
+/// The part of the memory of all sandboxes that those of runs may have which were begun ahead.
+const MEMORY_AHEAD_PART: u64 = 4;
 
 /// Admits requests and hands them to workers.
 pub struct Dispatcher {
@@ -38,6 +41,8 @@ pub struct Dispatcher {
     watcher: OnceLock<Arc<Watcher>>,
     /// Every worker's idle sandboxes.
     pools: Arc<Pools>,
+    /// What sandboxes of runs may have that are begun ahead.
+    memory_ahead: OnceLock<Arc<Budget>>,
     busy: Busy,
     /// Of what is asked for, of all that was begun ahead.
     changes: Arc<Changes>,
@@ -66,6 +71,7 @@ impl Dispatcher {
             load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
             watcher: OnceLock::new(),
             pools: Pools::new(workers),
+            memory_ahead: OnceLock::new(),
             busy: Busy::default(),
             changes: Arc::default(),
             stirred: AtomicBool::new(false),
@@ -84,6 +90,13 @@ impl Dispatcher {
     pub fn workload(&self, now: Instant) -> Load {
         let workers = self.exchange.workers();
         Load { percent: self.busy.percent(workers, now), waiting: self.exchange.backlogs(), workers }
+    }
+
+    /// Counts a sandbox among those of runs that were begun ahead; an error where these have as much as they may have together, so that what is asked for finds some. They keep it while they wait for their turns.
+    pub(crate) fn reserve_ahead(&self, sandbox: &Sandbox, template: &Template) -> Result<Option<Share>, Failure> {
+        let Some(budget) = template.budget() else { return Ok(None) };
+        let ahead = self.memory_ahead.get_or_init(|| Budget::new(budget.bytes_max() / MEMORY_AHEAD_PART));
+        ahead.reserve(sandbox.reserved_bytes()).map(Some).ok_or(Failure::NoMemory)
     }
 
     /// How often it has changed what is asked for, of all that was begun ahead.

@@ -24,6 +24,7 @@ use crate::schedule::gate::Entrant;
 use crate::schedule::{Demand, Rank, Task, TaskId};
 use crate::telemetry::Trace;
 use crate::txn::Transaction;
+use sledge_sandbox::Share;
 
 /// For how much longer than its deadline the reply of a transaction is waited for.
 const COMMIT_GRACE: Duration = Duration::from_secs(1);
@@ -57,6 +58,8 @@ pub struct Invocation {
     pub account: Option<Arc<Account>>,
     /// Whether it is asked for, if it was begun ahead, or what has called it was.
     pub urgency: Option<Arc<Urgency>>,
+    /// What its sandbox has of the memory for what was begun ahead, if it was.
+    pub(crate) memory_ahead: Option<Share>,
     /// How often it has run and was stale: what it has read was changed before its commit.
     pub stale: u32,
     /// It waits for the run of an equal request, in place of running.
@@ -193,6 +196,7 @@ impl Invocation {
             tells: None,
             account: None,
             urgency: None,
+            memory_ahead: None,
             stale: 0,
             follows: None,
         })

@@ -66,6 +66,9 @@ impl Pools {
             };
             made = template.instantiate_in_room(parts);
         }
+        if let (Err(InstantiateError::Exhausted { .. }), Some(budget)) = (&made, template.budget()) {
+            budget.note_refusal();
+        }
         made.map(Box::new)
     }
 
