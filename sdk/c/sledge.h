@@ -1,4 +1,4 @@
-/* Write functions for Sledge in C.
+/* Write functions for Sledge in C or C++.
  *
  * A reactor is a library that is initialised once and then called for each request, every time in a fresh
  * copy of the initialised state. It defines the entry point, reads the body and writes the reply:

@@ -7,6 +7,7 @@ mod advice;
 mod c;
 mod componentize;
 mod compose;
+mod cpp;
 mod entries;
 mod explain;
 mod inputs;
@@ -88,7 +89,7 @@ fn cases() -> Vec<Case> {
         case("unknown-extension", text("notes.txt", "hello"), &["compile", "IN"]),
         case("python", text("app.py", "print('hello')"), &["compile", "IN"]),
         case("javascript", text("app.mjs", "export default 1"), &["compile", "IN"]),
-        case("c++", text("app.cpp", "int main() {}"), &["compile", "IN"]),
+        case("c++-header", text("app.hpp", "int f();"), &["compile", "IN"]),
         case("go", text("main.go", "package main"), &["compile", "IN"]),
         case("component", bytes("app.wasm", b"\0asm\x0d\0\x01\0"), &["compile", "IN", "-o", "OUT"]),
         case("imports", module("f.wasm", FOREIGN_IMPORTS), &["compile", "IN", "-o", "OUT"]),

@@ -12,8 +12,8 @@ use sledge_tests::server::Server;
 fn exceptions_of_cpp_are_caught_and_one_that_is_not_is_a_500() {
     let source = programs::tests_folder().join("e2e/functions/throws.cpp");
     let source = source.to_str().expect("a path in UTF-8");
-    let finished = ["--", source, "-fwasm-exceptions", "-mllvm", "-wasm-use-legacy-eh=false"];
-    let legacy = ["--legacy-exceptions", "--", source, "-fwasm-exceptions", "-mllvm", "-wasm-use-legacy-eh=true"];
+    let finished = ["--", source, "-nostdlib++", "-fwasm-exceptions", "-mllvm", "-wasm-use-legacy-eh=false"];
+    let legacy = ["--legacy-exceptions", "--", source, "-nostdlib++", "-fwasm-exceptions", "-mllvm", "-wasm-use-legacy-eh=true"];
     for options in [&finished[..], &legacy[..]] {
         let artifact = programs::function_with("throws.c", options);
         let server = Server::start(json!({ "workers": 1, "functions": [{ "name": "throws", "path": artifact }] }));

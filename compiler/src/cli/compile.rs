@@ -20,8 +20,8 @@ pub(super) const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Compile INPUT to a native shared object
 ///
-/// INPUT is a .wasm or .wat module, a .c file (through clang and wasi-libc), a .rs file, or the folder of a cargo package (through a Rust
-/// toolchain with the target wasm32-wasip1).
+/// INPUT is a .wasm or .wat module, a .c or .cpp file (through clang, wasi-libc and libc++), a .rs file, or the folder of a cargo package (through
+/// a Rust toolchain with the target wasm32-wasip1).
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Module, source file or cargo package

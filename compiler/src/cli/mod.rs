@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use output::{CLOSED_EXIT_STATUS, Closed};
 
-/// Compiles WebAssembly, C and Rust functions to sandboxed native shared objects for sledge.
+/// Compiles WebAssembly, C, C++ and Rust functions to sandboxed native shared objects for sledge.
 #[derive(Debug, Parser)]
 #[command(name = "awsm", version, arg_required_else_help = true)]
 struct Arguments {

@@ -88,6 +88,38 @@ const EMULATED: &[(&str, &str, &[&str])] = &[
     ("process numbers", "getpid", &["getpid"]),
 ];
 
+/// Names in `std` that a C++ library without threads lacks.
+const CPP_THREADS: &[&str] = &[
+    "thread",
+    "jthread",
+    "this_thread",
+    "mutex",
+    "recursive_mutex",
+    "timed_mutex",
+    "shared_mutex",
+    "condition_variable",
+    "condition_variable_any",
+    "async",
+    "future",
+    "promise",
+];
+
+/// What clang says of files where the C++ library has none.
+const CPP_FILES: &[&str] = &[
+    "in namespace 'std::filesystem'",
+    "undefined template 'std::basic_ifstream<",
+    "undefined template 'std::basic_ofstream<",
+    "undefined template 'std::basic_fstream<",
+    "undefined template 'std::basic_filebuf<",
+];
+
+/// What code with exceptions calls in its library.
+const UNWINDING: &[&str] =
+    &["__cxa_throw", "__cxa_allocate_exception", "__cxa_begin_catch", "__cpp_exception", "_Unwind_CallPersonality"];
+
+const NO_EXCEPTIONS: &str = "this C++ library has no exceptions; scripts/fetch-llvm-runtimes of Sledge's repository gets sources, of which awsm builds one that \
+                             has them, once; or return error codes";
+
 impl Diagnostics {
     /// For a producer whose temporary files are in that folder.
     pub(super) fn new(folder: &Path) -> Diagnostics {
@@ -105,6 +137,18 @@ impl Diagnostics {
         }
         if let Some((what, library, _)) = EMULATED.iter().find(|(_, library, _)| line.contains(&define(library))) {
             self.hint(emulated(what, library));
+        }
+        if before(line, "' in namespace 'std'").is_some_and(|name| CPP_THREADS.contains(&name)) {
+            self.hint(format!("this C++ library has no threads: {}", LACKS[0].advice));
+        }
+        if CPP_FILES.iter().any(|words| line.contains(words)) {
+            self.hint(
+                "this C++ library has neither <filesystem> nor streams of files; fopen and opendir of the C library are there"
+                    .to_owned(),
+            );
+        }
+        if line.contains("with exceptions disabled") || undefined.is_some_and(|name| UNWINDING.contains(&name)) {
+            self.hint(NO_EXCEPTIONS.to_owned());
         }
         if line.contains("[E0601]") {
             self.hint(
@@ -202,6 +246,25 @@ fn without_temporary(line: &str, folder: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_cpp_library_lacks_is_named() {
+        for (line, words) in [
+            ("a.cpp:2:18: error: no type named 'mutex' in namespace 'std'", "has no threads"),
+            ("a.cpp:2:18: error: no member named 'thread' in namespace 'std'; did you mean 'fread'?", "has no threads"),
+            ("a.cpp:2:20: error: no member named 'exists' in namespace 'std::filesystem'; did you mean 'exit'?", "<filesystem>"),
+            ("a.cpp:2:27: error: implicit instantiation of undefined template 'std::basic_ifstream<char>'", "streams of files"),
+            ("a.cpp:1:42: error: cannot use 'throw' with exceptions disabled", "scripts/fetch-llvm-runtimes"),
+            ("wasm-ld-22: error: a.o: undefined symbol: __cxa_throw", "scripts/fetch-llvm-runtimes"),
+        ] {
+            let mut read = Diagnostics::new(Path::new("/tmp/awsm-Xy"));
+            read.line(line);
+            assert!(read.advice().contains(words), "{line}: {}", read.advice());
+        }
+        let mut read = Diagnostics::new(Path::new("/tmp/awsm-Xy"));
+        read.line("a.cpp:2:18: error: no type named 'sting' in namespace 'std'; did you mean 'string'?");
+        assert_eq!(read.advice(), "");
+    }
 
     #[test]
     fn temporary_paths_are_not_shown() {

@@ -1,12 +1,15 @@
-//! From what users have to a WebAssembly module: `.wasm` as it is, `.wat` through the text parser, C through clang and wasi-libc, Rust
-//! through rustc or cargo with the target `wasm32-wasip1`.
+//! From what users have to a WebAssembly module: `.wasm` as it is, `.wat` through the text parser, C through clang and wasi-libc, C++
+//! also through libc++, Rust through rustc or cargo with the target `wasm32-wasip1`.
 //!
 //! Knows where to look for those tools and how to call them; knows nothing about what becomes of the module. Every error says what was
 //! looked for and how to get it.
 
 mod c;
+mod clang;
+mod cpp;
 mod diagnostics;
 mod foreign;
+mod runtimes;
 mod rust;
 mod tool;
 
@@ -21,7 +24,7 @@ use thiserror::Error;
 use crate::text_parser;
 
 /// What can be compiled.
-const EXPECTED: &str = "expected .wasm, .wat, .c, .rs, or the folder of a cargo package";
+const EXPECTED: &str = "expected .wasm, .wat, .c, .cpp, .rs, or the folder of a cargo package";
 
 /// What an input is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub enum Language {
     Wat,
     /// A C source file, `.c`.
     C,
+    /// A C++ source file, `.cpp`, `.cc` or `.cxx`.
+    Cpp,
     /// A Rust source file, `.rs`.
     Rust,
     /// A folder with a `Cargo.toml`.
@@ -58,6 +63,7 @@ impl Language {
             Some("wat") => Ok(Language::Wat),
             Some("c") => Ok(Language::C),
             Some("rs") => Ok(Language::Rust),
+            Some(extension) if cpp::EXTENSIONS.contains(&extension) => Ok(Language::Cpp),
             extension => Err(match extension.and_then(sources::known) {
                 Some((what, advice)) => FrontendError::Foreign { path: input.to_owned(), what, advice },
                 None => match foreign::unnamed(input) {
@@ -71,7 +77,7 @@ impl Language {
     /// Whether another compiler turns it into WebAssembly.
     #[must_use]
     pub const fn has_producer(self) -> bool {
-        matches!(self, Language::C | Language::Rust | Language::CargoPackage)
+        matches!(self, Language::C | Language::Cpp | Language::Rust | Language::CargoPackage)
     }
 }
 
@@ -164,6 +170,14 @@ pub enum FrontendError {
         /// What can be done about it, on lines of their own.
         advice: String,
     },
+    /// The C++ library with exceptions did not build. What failed has been printed.
+    #[error("cannot build the C++ library with exceptions of {}: {source}\n  `awsm compile FILE -- -fno-exceptions` does without", folder.display())]
+    Runtimes {
+        /// Where its sources are.
+        folder: PathBuf,
+        /// Why not.
+        source: Box<FrontendError>,
+    },
     /// Cargo built no WebAssembly module, or more than one.
     #[error("{}: cargo built {found}; {advice}", package.display())]
     Modules {
@@ -206,7 +220,7 @@ pub fn to_wasm(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>, Front
             let binary = text_parser::to_binary(Some(input), &text).map(std::borrow::Cow::into_owned);
             binary.map_err(|message| FrontendError::Text { path: input.to_owned(), message })
         }
-        Language::C => c::compile(input, options),
+        Language::C | Language::Cpp => c::compile(input, options),
         Language::Rust => rust::compile_file(input, options),
         Language::CargoPackage => rust::compile_package(input, options),
     }
@@ -225,7 +239,7 @@ fn project(folder: &Path) -> String {
     ];
     match what.iter().find(|(names, _)| has(names)) {
         Some((_, what)) => format!(
-            "this is {what}: of folders only cargo packages are compiled; give a .c file (more of them after `--`), or the module (.wasm) that its \
+            "this is {what}: of folders only cargo packages are compiled; give a .c or .cpp file (more of them after `--`), or the module (.wasm) that its \
              build makes for wasm32-wasip1"
         ),
         None => "no Cargo.toml there: a folder to compile must be a cargo package".to_owned(),

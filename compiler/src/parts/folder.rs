@@ -142,7 +142,7 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// Whether a file belongs to the user of this process, and others cannot write to it.
-fn is_own(metadata: &fs::Metadata) -> bool {
+pub(crate) fn is_own(metadata: &fs::Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0
 }
 

@@ -7,9 +7,7 @@ pub fn known(extension: &str) -> Option<(&'static str, &'static str)> {
         "c" => ("C", "`awsm compile` makes a function of it"),
         "rs" => ("Rust", "`awsm compile` makes a function of it"),
         "wat" => ("WebAssembly in the text format", "`awsm compile` makes a function of it"),
-        "cpp" | "cc" | "cxx" | "c++" | "C" | "hpp" | "hh" => {
-            ("C++", "it is not supported yet; write C or Rust, or give a module (.wasm) that wasi-sdk's clang++ made of it")
-        }
+        "cpp" | "cc" | "cxx" | "c++" | "C" => ("C++", "`awsm compile` makes a function of it"),
         "go" => ("Go", GO),
         "py" | "pyc" => ("Python", PYTHON),
         "js" | "mjs" | "cjs" => ("JavaScript", JAVASCRIPT),
@@ -23,6 +21,7 @@ pub fn known(extension: &str) -> Option<(&'static str, &'static str)> {
         "swift" => ("Swift", OTHER),
         "zig" => ("Zig", OTHER),
         "h" => ("a C header", "give the .c file that includes it"),
+        "hpp" | "hh" | "hxx" => ("a C++ header", "give the .cpp file that includes it"),
         "o" | "a" => ("an object file or library", "give the source, or the module (.wasm) that it was linked to"),
         _ => return None,
     })
@@ -39,8 +38,8 @@ const JAVASCRIPT: &str = "componentize-js makes a component of it (of TypeScript
                           npx componentize-js FILE.js --wit WIT_FOLDER -n WORLD -o NAME.wasm; awsm compile -O 0 NAME.wasm. `sledge new NAME --lang js` makes \
                           a project that does so";
 
-const SCRIPT: &str = "it is not supported: what runs is WebAssembly, which `awsm compile` makes of C and Rust, and Go's compiler of Go; an interpreter \
+const SCRIPT: &str = "it is not supported: what runs is WebAssembly, which `awsm compile` makes of C, C++ and Rust, and Go's compiler of Go; an interpreter \
                       that was built for wasm32-wasip1 can run it (`sledge run INTERPRETER.wasm --dir . -- FILE`)";
 
-const OTHER: &str = "it is not supported: what runs is WebAssembly, which `awsm compile` makes of C and Rust; give a module (.wasm) that another \
+const OTHER: &str = "it is not supported: what runs is WebAssembly, which `awsm compile` makes of C, C++ and Rust; give a module (.wasm) that another \
                      compiler made of it for wasm32-wasip1";

@@ -1,4 +1,4 @@
-// C++ with exceptions, compiled with -fwasm-exceptions, and as much of a C++ runtime as it needs: Debian's is built without exceptions.
+// C++ with exceptions of either form, compiled with -fwasm-exceptions and -nostdlib++: what it needs of a C++ runtime is here.
 typedef decltype(sizeof 0) size_t;
 extern "C" {
 void *malloc(size_t);
