@@ -520,7 +520,7 @@ impl<'d> Plan<'d> {
                 Phase::Ended(Err(_)) if is_nested => continue,
                 Phase::Ended(answer) => (Told::Answer, answer.clone()),
                 // What was guessed before is guessed again also where nothing new may be: runs that were begun behind it would be dropped, with all that they have done.
-                Phase::Asked | Phase::Running if !may_guess && !(keeps && run.was_guessed) => continue,
+                Phase::Asked | Phase::Running if !(may_guess || keeps && run.was_guessed) => continue,
                 Phase::Asked | Phase::Running => {
                     let guess = if run.has_hole { None } else { outside.oracle.answer(&run.task) };
                     match guess {
