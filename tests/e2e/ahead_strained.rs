@@ -109,8 +109,8 @@ fn a_thousand(kv: &Value) {
         begun
     });
     println!("{what}: {} of {EXECUTIONS}", ended.len());
-    // Of those whose functions wait for Redis no more than have room at once, where all others are refused before these end.
-    assert!(ended.len() > EXECUTIONS / 50, "{what}: {}", ended.len());
+    // Of those whose functions wait for Redis fewer than have room at once, where all others are refused before these end, and take the room of some between two of their functions.
+    assert!(ended.len() > EXECUTIONS / 200, "{what}: {}", ended.len());
     assert_whole(&client, &ended, &what);
     // Those that were refused can be had now.
     for number in (0..EXECUTIONS).filter(|number| !ended.contains(number)).take(10) {
