@@ -213,25 +213,32 @@ fn a_step_whose_answer_is_known_is_left_out_as_long_as_nothing_has_changed() {
     });
 }
 
-/// Twelve keys are read one after the other, by steps whose inputs come again: all of them are fetched together, and what was changed meanwhile is seen.
+/// Keys are read one after the other, by steps whose inputs come again, and are too large to be kept: all of them are fetched together, and what was changed meanwhile is seen.
 #[test]
 fn what_steps_read_of_redis_is_fetched_together_when_they_begin() {
     let redis = Redis::start();
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(folder.path(), &json!({ "kv": redis.url(), "workers": 2 }), "outputs");
     let client = server.client();
-    let keys = |step: usize| (0..3).map(move |key| format!("k{step}{key}"));
-    let lines = [0, 1, 2, 3].map(|step| keys(step).map(|key| format!("get {key}")).collect::<Vec<_>>().join("\n"));
-    let mut store = Store::new();
-    for key in (0..STEPS).flat_map(keys) {
-        let line = format!("set {key} 1");
-        model(&mut store, &line);
-        assert_eq!(client.post("/t", line).status, 200);
+    let of_step = |step: usize| (0..3).map(move |pair| (format!("k{step}{pair}"), format!("l{step}{pair}")));
+    let line = |(one, other)| format!("values {one} {other}");
+    let lines = [0, 1, 2, 3].map(|step| of_step(step).map(line).collect::<Vec<_>>().join("\n"));
+    let set = |key: &str, digit: &str| assert_eq!(client.post("/t", format!("set {key} {}", digit.repeat(5_000))).status, 200);
+    let mut digits: BTreeMap<String, String> = BTreeMap::new();
+    for (one, other) in (0..STEPS).flat_map(of_step) {
+        for key in [one, other] {
+            set(&key, "1");
+            digits.insert(key, "1".to_owned());
+        }
     }
+    let in_order = |digits: &BTreeMap<String, String>| -> Vec<String> {
+        let value = |key: &String| digits[key].repeat(5_000);
+        let line = |(one, other)| format!("values {} {}", value(&one), value(&other));
+        (0..STEPS).map(|step| of_step(step).map(line).collect::<Vec<_>>().join("\n")).collect()
+    };
     let scripts = || {
         let before = sent(&redis, "evalsha");
-        let replies = run(&client, "ahead", &lines);
-        assert_eq!(replies, in_order(&mut store.clone(), &lines));
+        assert!(run(&client, "ahead", &lines) == in_order(&digits));
         sent(&redis, "evalsha") - before
     };
     let first = scripts();
@@ -239,12 +246,58 @@ fn what_steps_read_of_redis_is_fetched_together_when_they_begin() {
     // One fetch and one commit; a step may be committed by itself.
     let least = (0..100).map(|_| scripts()).min();
     assert!(least <= Some(4), "{least:?}");
-    for value in 2..20 {
-        let line = format!("set k{}{} {value}", value % 4, value % 3);
-        model(&mut store, &line);
-        assert_eq!(client.post("/t", line).status, 200);
-        assert_eq!(run(&client, "ahead", &lines), in_order(&mut store.clone(), &lines));
+    for digit in 2..10 {
+        let (key, digit) = (format!("k{}{}", digit % 4, digit % 3), digit.to_string());
+        set(&key, &digit);
+        digits.insert(key, digit);
+        assert!(run(&client, "ahead", &lines) == in_order(&digits));
     }
+    server.stop();
+}
+
+/// What a committed execution has read or written of Redis is expected there by the next one, which asks for none of it; what a server beside it has changed is seen nevertheless.
+#[test]
+fn what_redis_is_expected_to_have_is_not_asked_for() {
+    let redis = Redis::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(folder.path(), &json!({ "kv": redis.url(), "workers": 2 }), "outputs");
+    let other = serve(folder.path(), &json!({ "kv": redis.url(), "workers": 1 }), "off");
+    let (client, beside) = (server.client(), other.client());
+    let keys = |step: usize| (0..3).map(move |key| format!("k{step}{key}"));
+    let lines = [0, 1, 2, 3].map(|step| keys(step).map(|key| format!("get {key}")).collect::<Vec<_>>().join("\n"));
+    let mut store = Store::new();
+    for key in (0..STEPS).flat_map(keys) {
+        let line = format!("set {key} 1");
+        model(&mut store, &line);
+        assert_eq!(beside.post("/t", line).status, 200);
+    }
+    let scripts = |store: &Store| {
+        let before = sent(&redis, "evalsha");
+        let replies = run(&client, "ahead", &lines);
+        assert_eq!(replies, in_order(&mut store.clone(), &lines));
+        sent(&redis, "evalsha") - before
+    };
+    let first = scripts(&store);
+    assert!(first >= 12, "nothing was known: {first}");
+    // Commits; a step may be committed by itself.
+    let least = (0..100).map(|_| scripts(&store)).min();
+    assert!(least <= Some(2), "{least:?}");
+    for value in 2..20 {
+        for key in 0..value % 5 {
+            let line = format!("set k{}{} {value}", (value + key) % 4, value % 3);
+            model(&mut store, &line);
+            assert_eq!(beside.post("/t", line).status, 200);
+        }
+        scripts(&store);
+        scripts(&store);
+    }
+    // What it writes itself it knows.
+    let written = [0, 1, 2, 3].map(|step| format!("get w{step}\nadd w{step} 1"));
+    for _ in 0..50 {
+        let replies = run(&client, "ahead", &written);
+        assert_eq!(replies, in_order(&mut store, &written));
+    }
+    other.stop();
     server.stop();
 }
 

@@ -16,12 +16,14 @@ use super::caller::{Caller, DEPTH_MAX};
 use super::function::Function;
 use super::urgency::Urgency;
 use crate::host::{Body, RequestHead};
+use crate::kv::Space;
 use crate::memo::callees::Callees;
 use crate::memo::flight::handles::Follower;
 use crate::memo::flight::patience;
 use crate::reply::{Answer, Parent, Record, ReplyTo};
 use crate::schedule::gate::Entrant;
 use crate::schedule::{Demand, Rank, Task, TaskId};
+use crate::speculate::Speculation;
 use crate::telemetry::Trace;
 use crate::txn::Transaction;
 use sledge_sandbox::Share;
@@ -124,7 +126,12 @@ impl Invocation {
             (Some(given), _) => Some(Transaction::of_call(given)),
             // Nor does one recall anything that could not run again.
             (None, Some(isolation)) if self.runs_again() => Some(Transaction::begin_again(isolation)),
-            (None, Some(isolation)) => Some(Transaction::begin(isolation)),
+            (None, Some(isolation)) => Some(match (&self.function.ahead, &self.function.kv) {
+                (Some(tables), Some(Space::Redis(_))) => {
+                    Transaction::begin_expecting(isolation, Arc::<Speculation>::clone(tables))
+                }
+                _ => Transaction::begin(isolation),
+            }),
             (None, None) => None,
         };
         (input, transaction)

@@ -30,6 +30,7 @@ mod tables;
 mod tests;
 pub mod times;
 pub mod value;
+mod values;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,6 +54,7 @@ use self::value::Keys;
 use crate::kv::BucketKey;
 use crate::memo::key::Digest;
 use crate::txn::mutants::{self, Mutant};
+use crate::txn::pipeline::{Expected as InStore, Values};
 
 pub use self::tables::{BYTES_MAX, Known};
 
@@ -355,6 +357,21 @@ impl Speculation {
     fn tables(&self) -> MutexGuard<'_, Tables> {
         // What is done under this lock cannot be half done, but by a bug; what is predicted then is still checked.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Those of its own table.
+impl Values for Speculation {
+    fn expected(&self, key: &BucketKey) -> InStore {
+        self.tables().values.expected(key)
+    }
+
+    fn left(&self, keys: Vec<(BucketKey, InStore)>) {
+        self.learn(|tables| keys.into_iter().for_each(|(key, expected)| tables.values.left(&key, expected)));
+    }
+
+    fn wrong(&self, key: &BucketKey, version: u64) -> bool {
+        self.tables().values.wrong(key, version)
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Skip {
     pub grounds: Arc<Grounds>,
 }
 
-/// How far known answers of a function are taken. A wrong one costs an execution more than a right one saves: what comes behind it has perhaps been wrong, too.
+/// How far known answers of a function are taken, or a known value. A wrong one costs an execution more than a right one saves: what comes behind it has perhaps been wrong, too.
 #[derive(Debug)]
 pub(super) struct Caution {
     /// So many are not taken now.
@@ -64,6 +64,11 @@ impl Caution {
     /// Whether the next one is not taken.
     pub(super) const fn pauses(&self) -> bool {
         self.pause != 0
+    }
+
+    /// Whether nothing was wrong for long.
+    pub(super) const fn is_new(&self) -> bool {
+        self.pause == 0 && self.next == PAUSE_MIN
     }
 
     pub(super) fn was_right(&mut self) {

@@ -12,12 +12,14 @@ use super::replies::{KnownReplies, Replies};
 use super::sequence::{KnownCaller, Sequences};
 use super::stalls::{KnownStall, Stalls};
 use super::times::{KnownTime, Times};
+use super::values::Values;
 use crate::memo::room::Room;
 
 /// Bytes of all tables of a tenant.
-pub const BYTES_MAX: usize = 6 << 20;
+pub const BYTES_MAX: usize = 7 << 20;
 const OUTPUTS_BYTES_MAX: usize = 2 << 20;
 const REPLIES_BYTES_MAX: usize = 2 << 20;
+const VALUES_BYTES_MAX: usize = 1 << 20;
 const SEQUENCES_BYTES_MAX: usize = 768 << 10;
 const PATHS_BYTES_MAX: usize = 768 << 10;
 const BENEFITS_BYTES_MAX: usize = 192 << 10;
@@ -26,6 +28,7 @@ const TIMES_BYTES_MAX: usize = 128 << 10;
 const _: () = assert!(
     OUTPUTS_BYTES_MAX
         + REPLIES_BYTES_MAX
+        + VALUES_BYTES_MAX
         + SEQUENCES_BYTES_MAX
         + PATHS_BYTES_MAX
         + BENEFITS_BYTES_MAX
@@ -41,6 +44,7 @@ const STEP_BYTES: usize = 16 << 10;
 pub(super) struct Tables {
     pub(super) outputs: Outputs,
     pub(super) replies: Replies,
+    pub(super) values: Values,
     pub(super) sequences: Sequences,
     pub(super) paths: Paths,
     pub(super) benefits: Benefits,
@@ -64,6 +68,8 @@ pub struct Known {
     pub outputs: Vec<KnownFunction>,
     /// To how much replies of functions are known.
     pub replies: Vec<KnownReplies>,
+    /// Of how many keys of the store it is known what is there.
+    pub values: usize,
     /// What functions call.
     pub calls: Vec<KnownCaller>,
     /// What it has brought to start states ahead.
@@ -79,6 +85,7 @@ impl Tables {
         Tables {
             outputs: Outputs::new(OUTPUTS_BYTES_MAX),
             replies: Replies::new(REPLIES_BYTES_MAX),
+            values: Values::new(VALUES_BYTES_MAX),
             sequences: Sequences::new(SEQUENCES_BYTES_MAX),
             paths: Paths::new(PATHS_BYTES_MAX),
             benefits: Benefits::new(BENEFITS_BYTES_MAX),
@@ -90,8 +97,9 @@ impl Tables {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let Tables { outputs, replies, sequences, paths, benefits, stalls, times, .. } = self;
-        outputs.bytes() + replies.bytes() + sequences.bytes() + paths.bytes() + benefits.bytes() + stalls.bytes() + times.bytes()
+        let Tables { outputs, replies, values, sequences, paths, benefits, stalls, times, .. } = self;
+        let others = sequences.bytes() + paths.bytes() + benefits.bytes() + stalls.bytes() + times.bytes();
+        outputs.bytes() + replies.bytes() + values.bytes() + others
     }
 
     /// Has the tables counted as they are now. Where there is no memory left for that, entries go.
@@ -118,8 +126,9 @@ impl Tables {
 
     /// Drops one entry: first what has most bytes and is learned again soonest.
     fn evict(&mut self) -> bool {
-        let Tables { outputs, replies, sequences, paths, benefits, stalls, times, .. } = self;
-        outputs.evict()
+        let Tables { outputs, replies, values, sequences, paths, benefits, stalls, times, .. } = self;
+        values.evict()
+            || outputs.evict()
             || replies.evict()
             || sequences.evict()
             || paths.evict()
@@ -148,6 +157,7 @@ impl Tables {
             branches: self.paths.known(),
             outputs: self.outputs.known(),
             replies: self.replies.known(),
+            values: self.values.len(),
             calls: self.sequences.known(),
             edges: self.benefits.known(),
             stalls: self.stalls.known(),

@@ -90,7 +90,11 @@ impl Transaction {
         let place = Place::Beside(Box::new(Beside { held: Arc::default(), level, is_taken, ended, sight }));
         // Versions that the callee has given are told from the caller's own.
         let beside = Transaction::new(caller.isolation.clone(), caller.with(Column::part), place);
-        Some(Arc::new(Transaction { is_repeated: caller.is_repeated(), ..beside }))
+        let values = match &caller.outermost().place {
+            Place::Ahead(seat, _) => seat.fetched().values(),
+            _ => caller.outermost().values.clone(),
+        };
+        Some(Arc::new(Transaction { is_repeated: caller.is_repeated(), values, ..beside }))
     }
 
     /// Makes what a callee did a part of this one, as if it had run now: the callee was begun [beside](Transaction::beside) this one, and its reply is there. Whether that can be; otherwise it is to run

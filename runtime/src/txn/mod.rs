@@ -41,10 +41,11 @@ use crate::kv::embedded::{self, Seen};
 use crate::kv::outbox::{self, Outbox};
 use crate::kv::{BucketKey, BucketName, Commit, Entry, KvError, Outcome, Space};
 
-use self::column::{Column, Stale, View};
+use self::column::{Column, Stale, View, version};
 use self::contention::{Contended, Contention, FIRST_TIME_MAX, First, Held, LOCK_TIME_MAX};
 use self::few::Few;
 use self::mutants::Mutant;
+use self::pipeline::{Values, left_by_column};
 pub use self::place::Early;
 use self::place::Place;
 pub use self::verdict::Verdict;
@@ -96,6 +97,8 @@ pub struct Transaction {
     is_recalled: AtomicBool,
     /// What waits for the commit that decides about it, where another makes that. The outermost one's.
     verdicts: Option<Box<Verdicts>>,
+    /// What the store is expected to have, where reads are given that. The outermost one's.
+    values: Option<Arc<dyn Values>>,
 }
 
 /// A call whose reply is not wanted.
@@ -127,6 +130,13 @@ impl Transaction {
     #[must_use]
     pub fn begin(isolation: &Isolation) -> Arc<Transaction> {
         Arc::new(Transaction::new(isolation.clone(), Column::default(), Place::Alone))
+    }
+
+    /// The same of one whose reads of a remote store are given what that is expected to have.
+    #[must_use]
+    pub fn begin_expecting(isolation: &Isolation, values: Arc<dyn Values>) -> Arc<Transaction> {
+        let transaction = Transaction::new(isolation.clone(), Column::default(), Place::Alone);
+        Arc::new(Transaction { values: Some(values), ..transaction })
     }
 
     /// The same of one that was stale, and runs again.
@@ -166,6 +176,7 @@ impl Transaction {
             is_repeated: false,
             is_recalled: AtomicBool::new(false),
             verdicts: None,
+            values: None,
         }
     }
 
@@ -376,7 +387,8 @@ impl Transaction {
                 return Settled::Done;
             }
         }
-        if let Some(stale) = self.column().stale().cloned() {
+        let stale = self.column().stale().cloned();
+        if let Some(stale) = stale {
             return self.stale(&stale);
         }
         let column = self.column();
@@ -398,6 +410,7 @@ impl Transaction {
                 }
                 // What was read at one moment, as one key is, was there.
                 Some(Space::Redis(_)) if column.expected().count() + column.listed().count() < 2 && self.read_now() => {
+                    self.has_left(&column, 0, false);
                     return Settled::Done;
                 }
                 Some(Space::Redis(_)) => {}
@@ -478,7 +491,8 @@ impl Transaction {
 
     fn settled(&self, commit: &Commit, outcome: Result<Outcome, KvError>) -> Settled {
         let settled = match outcome {
-            Ok(Outcome::Committed { .. }) => {
+            Ok(Outcome::Committed { version, .. }) => {
+                self.has_left(&self.column(), version, !commit.changes.is_empty());
                 if let Outside::Outbox(outbox) = &self.isolation.outside
                     && outbox::is_left_by(commit)
                 {
@@ -496,7 +510,21 @@ impl Transaction {
         settled
     }
 
+    /// What it has read is in the store, and what it has written under that version; not of one that has failed.
+    fn has_left(&self, column: &Column, version: u64, with_writes: bool) {
+        if let Some(values) = &self.values {
+            values.left(left_by_column(column, version, with_writes).collect());
+        }
+    }
+
     fn stale(&self, stale: &Stale) -> Settled {
+        if let (Stale::Key(key), Some(values)) = (stale, &self.values) {
+            let read = self.column().read(key).map(|entry| version(entry.as_ref()));
+            if let Some(version) = read {
+                // It asks for all when it runs again.
+                let _ = values.wrong(key, version);
+            }
+        }
         if let Stale::Key(key) = stale {
             self.isolation.contention.conflicted(key, Instant::now());
         }

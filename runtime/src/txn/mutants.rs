@@ -74,6 +74,8 @@ pub(crate) enum Mutant {
     KnownOther,
     /// What a known answer rests on is read by the outermost caller, and not by those between.
     KnownCalleesLost,
+    /// What the store is expected to have is not compared with what it has, where one key alone was read.
+    ExpectedUnread,
     /// The table of answers says what a function has answered to another input.
     OtherEntry,
 }

@@ -109,6 +109,30 @@ impl Model {
     }
 }
 
+/// Expects what was seen last, also where that is old.
+#[derive(Debug, Default)]
+pub(crate) struct LastSeen(Mutex<BTreeMap<BucketKey, Option<Entry>>>);
+
+impl Values for LastSeen {
+    fn expected(&self, key: &BucketKey) -> Option<Option<Entry>> {
+        lock(&self.0).get(key).cloned()
+    }
+
+    fn left(&self, keys: Vec<(BucketKey, Option<Option<Entry>>)>) {
+        let mut seen = lock(&self.0);
+        for (key, expected) in keys {
+            match expected {
+                Some(entry) => drop(seen.insert(key, entry)),
+                None => drop(seen.remove(&key)),
+            }
+        }
+    }
+
+    fn wrong(&self, key: &BucketKey, _: u64) -> bool {
+        lock(&self.0).remove(key).is_some()
+    }
+}
+
 /// A program on its way: steps come from its number and what it has read.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -153,6 +177,13 @@ impl Program {
         let outer = Transaction::begin(&isolation);
         let (seen, callees) = (String::new(), Callees::default());
         Program { number, step: 0, seen, outer, called: None, callees, failed: false, wrong: None }
+    }
+
+    /// The same, whose reads are given what is expected there.
+    fn expecting(number: u64, contention: &Arc<Contention>, values: &Arc<LastSeen>) -> Program {
+        let program = Program::among(number, contention);
+        let outer = Transaction::begin_expecting(&program.outer.isolation, Arc::<LastSeen>::clone(values));
+        Program { outer, ..program }
     }
 
     /// What it comes to, when it has ended.
@@ -323,7 +354,11 @@ fn read_in(transaction: &Transaction, key: &BucketKey, below: &impl Below) -> Op
     let known = transaction.read(key).unwrap();
     known.unwrap_or_else(|| {
         turn(transaction, key);
-        transaction.learn(key, below.entry(key)).unwrap()
+        let entry = match transaction.fetched(std::slice::from_ref(key)) {
+            Early::Known(mut entries) => entries.remove(0),
+            _ => below.entry(key),
+        };
+        transaction.learn(key, entry).unwrap()
     })
 }
 

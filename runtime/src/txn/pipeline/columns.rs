@@ -19,6 +19,7 @@ use super::recall::{Recalled, Value};
 use super::seat::Sees;
 use super::sight::Left;
 use super::stall::Stalls;
+use super::values::Values;
 use super::{COLUMNS_MAX, Cause, ColumnId, Dewey, Squashed};
 use crate::kv::{BucketKey, BucketName, COMMIT_KEYS_MAX, Commit, Entry, KvError, sum};
 
@@ -91,6 +92,10 @@ pub(super) struct Columns {
     pub is_journalled: bool,
     /// Which reads wait, if any do.
     pub stalls: Option<Arc<dyn Stalls>>,
+    /// What is told what commits have left in the store, if something is.
+    pub values: Option<Arc<dyn Values>>,
+    /// Whether what the store was expected to have was wrong since that was last looked at.
+    pub was_misled: bool,
     /// Whether a column has written, has ended or has gone since that was last looked at: reads may go on.
     pub has_moved: bool,
     /// What commits have made of what callees may have read before, as long as there are some beside a column.
@@ -112,6 +117,8 @@ impl Default for Columns {
             tells_reads: false,
             is_journalled: false,
             stalls: None,
+            values: None,
+            was_misled: false,
             has_moved: false,
             left: Left::default(),
         }

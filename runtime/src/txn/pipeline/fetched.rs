@@ -11,11 +11,13 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::Notify;
 
 use super::super::lock;
+use super::values::Values;
 use crate::kv::{BucketKey, Entry, KvError};
 
 /// Keys that are kept at most.
@@ -47,6 +49,9 @@ struct Reads {
 #[derive(Debug, Default)]
 pub(in super::super) struct Fetched {
     reads: Mutex<Reads>,
+    /// What the store is expected to have, if that is known.
+    values: OnceLock<Arc<dyn Values>>,
+    was_wrong: AtomicBool,
     /// Told when nothing is under way any more of what was.
     came: Notify,
 }
@@ -78,7 +83,28 @@ impl Reads {
 }
 
 impl Fetched {
-    /// A run that begins now will ask for these keys: those of them that are not on their way are sent next.
+    /// Has these be given where they are known.
+    pub(super) fn expect_values(&self, values: Arc<dyn Values>) {
+        // Once, when the pipeline is made.
+        let _ = self.values.set(values);
+    }
+
+    /// What the store is expected to have, unless that was wrong.
+    pub(in super::super) fn values(&self) -> Option<Arc<dyn Values>> {
+        // Relaxed: a read that does not see it yet is as old as one before.
+        self.values.get().filter(|_| !self.was_wrong.load(Ordering::Relaxed)).cloned()
+    }
+
+    /// What the store was expected to have it did not have: what is expected of other keys may be as old, and each would cost a commit. From now on the store is asked.
+    pub(super) fn was_wrong(&self) {
+        self.was_wrong.store(true, Ordering::Relaxed);
+    }
+
+    fn expected(&self, key: &BucketKey) -> Option<Option<Entry>> {
+        self.values()?.expected(key)
+    }
+
+    /// A run that begins now will ask for these keys: those of them that are not on their way are sent next, but for what the store is expected to have.
     pub(super) fn expect(&self, keys: &[BucketKey]) {
         let mut reads = lock(&self.reads);
         for key in keys {
@@ -88,6 +114,9 @@ impl Fetched {
                 Some(Read::Came(_)) => reads.remove(key),
                 None if reads.of.len() >= KEYS_MAX => continue,
                 None => {}
+            }
+            if self.expected(key).is_some() {
+                continue;
             }
             reads.of.insert(key.clone(), Read::Wanted);
             reads.wanted.push(key.clone());
@@ -139,13 +168,16 @@ impl Fetched {
     /// What is there of these keys.
     pub(in super::super) fn look(&self, keys: &[BucketKey]) -> Look {
         let reads = lock(&self.reads);
-        if reads.of.is_empty() {
+        if reads.of.is_empty() && self.values().is_none() {
             return Look::Unknown;
         }
         let (mut known, mut is_under_way) = (Vec::with_capacity(keys.len()), false);
         for key in keys {
             match reads.of.get(key) {
-                None => return Look::Unknown,
+                None => match self.expected(key) {
+                    Some(entry) => known.push(entry),
+                    None => return Look::Unknown,
+                },
                 Some(Read::Wanted | Read::UnderWay(_)) => is_under_way = true,
                 Some(Read::Came(entry)) => known.push(entry.clone()),
             }

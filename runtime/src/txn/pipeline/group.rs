@@ -6,6 +6,7 @@ use super::super::column::{Column, Stale, Written};
 use super::super::mutants::{self, Mutant};
 use super::super::{Outside, PutOff};
 use super::columns::{Columns, From, Slot, UnderWay};
+use super::values::left_by;
 use super::{COLUMNS_MAX, Cause, ColumnId, Findings, Group, Squashed};
 use crate::kv::embedded::{self, Seen};
 use crate::kv::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, KvError, Outcome, Space, outbox, sum};
@@ -258,6 +259,10 @@ impl Columns {
                 }
             }
         }
+        // Before another run reads: what these columns have written it would not see any more.
+        if let Some(values) = &self.values {
+            values.left(left_by(&gone, version));
+        }
         let columns = gone.iter().map(|slot| slot.id).collect();
         let leaves = |slot: &Slot| Findings {
             column: slot.id,
@@ -298,6 +303,9 @@ impl Columns {
         };
         let first = members.iter().find_map(|slot| Some((slot.id, reads(slot)?)));
         self.tell_contention(stale, 0);
+        if let (Stale::Key(key), Some((_, version)), Some(values)) = (stale, first, &self.values) {
+            self.was_misled |= values.wrong(key, version);
+        }
         let version = match (first, stale) {
             (Some((_, version)), _) => Some(version),
             (None, Stale::Bucket(_)) => self.slots.iter().find_map(reads),

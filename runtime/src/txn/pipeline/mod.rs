@@ -19,7 +19,7 @@
 //!   told to the driver, which can have the next run stand in its line.
 //! * A commit is made also where nothing but one key of Redis was read: the read may be older than the commit of the columns before.
 //!
-//! `columns` is the pure structure, `group` the commit, `recall` columns that need no run, `stall` reads that wait, `fetched` reads that are sent before they are asked for, `seat` the place of a transaction in it, `sight` what callees see that were begun [beside](super::beside) a column.
+//! `columns` is the pure structure, `group` the commit, `recall` columns that need no run, `stall` reads that wait, `fetched` reads that are sent before they are asked for, `values` reads that need not be sent, `seat` the place of a transaction in it, `sight` what callees see that were begun [beside](super::beside) a column.
 
 mod cause;
 mod columns;
@@ -30,6 +30,7 @@ mod recall;
 mod seat;
 mod sight;
 mod stall;
+mod values;
 
 use std::sync::{Arc, Mutex};
 
@@ -43,6 +44,8 @@ pub use self::recall::Basis;
 pub(super) use self::seat::{Seat, Sees};
 pub(super) use self::sight::Sight;
 pub use self::stall::Stalls;
+pub(super) use self::values::left_by_column;
+pub use self::values::{Expected, Values};
 
 use self::columns::Columns;
 use super::{Isolation, PutOff, Transaction, lock};
@@ -134,6 +137,12 @@ impl Pipeline {
         let is_remote = matches!(self.space, Some(Space::Redis(_)));
         lock(&self.columns).tells_reads = is_remote;
         is_remote
+    }
+
+    /// Has reads be given what the store is expected to have, from now on, and committed groups tell what they have left there. For a store that is [remote](Pipeline::fetches).
+    pub fn expect_values(&self, values: Arc<dyn Values>) {
+        self.fetched.expect_values(Arc::clone(&values));
+        lock(&self.columns).values = Some(values);
     }
 
     /// Runs that are about to begin will read these keys of the store: they are read with the next [`fetch`](Pipeline::fetch).
@@ -232,10 +241,14 @@ impl Pipeline {
         let before = columns.squashed.len();
         let result = work(&mut columns);
         let has_moved = std::mem::take(&mut columns.has_moved) && columns.stalls.is_some();
+        let was_misled = std::mem::take(&mut columns.was_misled);
         let squashed = columns.squashed.get(before..).unwrap_or_default();
         if squashed.iter().any(|squashed| matches!(squashed.cause, Cause::Changed(_))) {
             // The next runs read what is there now.
             self.fetched.clear();
+        }
+        if was_misled {
+            self.fetched.was_wrong();
         }
         let has_squashed = !squashed.is_empty();
         drop(columns);

@@ -546,3 +546,41 @@ fn what_is_known_is_read_at_once_and_what_was_read_too_early_is_told() {
     assert_eq!(*lock(&stalls.too_early), [(stalls.states[2], stalls.states[1], key(7))]);
     ends(&first.1);
 }
+
+/// What the store is expected to have stands for its answer; what is committed is expected next, and what was wrong is asked for, with all else.
+#[test]
+fn a_read_is_given_what_the_store_is_expected_to_have_until_that_was_wrong() {
+    let (pipeline, seen) = (pipeline(), Arc::<LastSeen>::default());
+    assert!(pipeline.fetches());
+    pipeline.expect_values(Arc::<LastSeen>::clone(&seen));
+    seen.left(vec![(key(1), Some(entry(5, "a"))), (key(2), Some(None)), (key(3), Some(entry(6, "b")))]);
+    let expected = |of: &Opened, keys: &[u64]| {
+        let keys: Vec<BucketKey> = keys.iter().map(|number| key(*number)).collect();
+        if let Early::Known(entries) = of.1.fetched(&keys) { Some(entries) } else { None }
+    };
+    let [first, second] = columns(&pipeline);
+    assert_eq!(expected(&first, &[1, 2]), Some(vec![entry(5, "a"), None]));
+    assert_eq!(expected(&first, &[1, 7]), None, "it has to ask for one of them");
+    // What is expected is not fetched.
+    pipeline.expect(&[key(1), key(3)]);
+    assert!(pipeline.fetch().is_none());
+    first.1.learn(&key(1), entry(5, "a")).unwrap();
+    first.1.make(&put(2, "c")).unwrap();
+    assert_eq!(sees(&second.1, 2).as_deref(), Some("c"));
+    second.1.make(&add(4, 1)).unwrap();
+    [&first, &second].iter().for_each(|of| ends(&of.1));
+    let commit_of_both = commit(&pipeline, &[&first, &second]);
+    assert_eq!(commit_of_both.expected, [(key(1), 5)]);
+    assert!(matches!(pipeline.came(committed(9)), Group::Committed { .. }));
+    assert_eq!([1, 2, 4].map(|number| seen.expected(&key(number))), [Some(entry(5, "a")), Some(entry(9, "c")), None]);
+
+    let [third, fourth] = [7, 8].map(|place| pipeline.open(Dewey::new(&[place]), &isolation()).unwrap());
+    let known = expected(&third, &[3]).unwrap().remove(0);
+    third.1.learn(&key(3), known).unwrap();
+    ends(&third.1);
+    assert_eq!(commit(&pipeline, &[&third]).expected, [(key(3), 6)]);
+    let conflict = Outcome::Conflict { version: 10, index: 0 };
+    assert!(matches!(pipeline.came(Ok(conflict)), Group::Stale { .. }));
+    assert_eq!(seen.expected(&key(3)), None);
+    assert_eq!(expected(&fourth, &[1]), None, "the others may be as old");
+}

@@ -109,6 +109,8 @@ struct Made {
 struct Tenant {
     store: Store,
     contention: Arc<Contention>,
+    /// What its programs expect of Redis.
+    values: Arc<LastSeen>,
     /// What the store holds came of these.
     history: Vec<Made>,
     /// Commits that it has made and does not hold any more.
@@ -173,6 +175,7 @@ fn play(seed: u64, stores: Vec<Store>, broken: Option<Broken>) -> Result<(), Str
     let tenant = |store| Tenant {
         store,
         contention: Arc::default(),
+        values: Arc::default(),
         history: Vec::new(),
         lost: HashSet::new(),
         last: 0,
@@ -209,9 +212,16 @@ fn play(seed: u64, stores: Vec<Store>, broken: Option<Broken>) -> Result<(), Str
 impl World {
     fn begin(&mut self, index: usize, seed: u64) {
         let (tenant, worker) = (self.random.usize(..self.tenants.len()), self.random.usize(..WORKERS));
-        let program = Program::among(seed * 1_000 + index as u64, &self.tenants[tenant].contention);
+        let program = self.program(seed * 1_000 + index as u64, tenant);
         let begin = self.tick;
         self.requests.push(Request { index, tenant, worker, begin, program, first_read: None, sent: None });
+    }
+
+    /// Some ask Redis for all that they read, others have it given what is expected.
+    fn program(&mut self, number: u64, tenant: usize) -> Program {
+        let expects = self.is_redis(tenant) && self.random.bool();
+        let Tenant { contention, values, .. } = &self.tenants[tenant];
+        if expects { Program::expecting(number, contention, values) } else { Program::among(number, contention) }
     }
 
     fn step(&mut self) -> Result<(), String> {
@@ -489,8 +499,10 @@ impl World {
         if request.program.only_adds() {
             return Err(format!("request {} only adds, and runs again", request.index));
         }
-        request.program = Program::among(request.program.number, &self.tenants[request.tenant].contention);
-        (request.first_read, request.sent) = (None, None);
+        let (number, tenant) = (request.program.number, request.tenant);
+        let program = self.program(number, tenant);
+        let request = &mut self.requests[index];
+        (request.program, request.first_read, request.sent) = (program, None, None);
         Ok(())
     }
 
@@ -590,6 +602,7 @@ fn each_mistake_is_noticed_within_a_thousand_seeds() {
         Mutant::AbsorbUnchecked,
         Mutant::TrapUnvalidated,
         Mutant::LocksDecide,
+        Mutant::ExpectedUnread,
     ];
     let store = [
         Broken::SameVersions,

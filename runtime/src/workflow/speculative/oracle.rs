@@ -23,7 +23,7 @@ use crate::speculate::skips::{Grounds, Skip};
 use crate::speculate::stalls::Reader;
 use crate::speculate::{Of, Speculation, times};
 use crate::txn::Outside;
-use crate::txn::pipeline::{Basis, Stalls};
+use crate::txn::pipeline::{Basis, Stalls, Values};
 use crate::workflow::Workflow;
 use crate::workflow::function::Asked;
 
@@ -226,6 +226,11 @@ impl<'a> Knowledge<'a> {
         let tables = Arc::clone(&self.workflow.reach.speculation);
         (self.level() >= SpeculationLevel::Stalls)
             .then(|| Arc::new(Early { tables, workflow: self.fingerprint }) as Arc<dyn Stalls>)
+    }
+
+    /// What the store is expected to have.
+    pub(super) fn values(&self) -> Arc<dyn Values> {
+        Arc::<Speculation>::clone(&self.workflow.reach.speculation)
     }
 
     /// Whether runs are left out whose answers are known.

@@ -95,6 +95,9 @@ impl<T> Runs<T> {
             pipeline.stall_by(stalls);
         }
         let fetches = knowledge.fetches() && pipeline.fetches();
+        if fetches {
+            pipeline.expect_values(knowledge.values());
+        }
         Runs { pipeline, of: HashMap::new(), fetches, held_since: None, held_until: None }
     }
 

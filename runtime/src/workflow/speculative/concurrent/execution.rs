@@ -14,6 +14,7 @@ use super::oracle::Guesses;
 use super::world::Shared;
 use super::{about, limits};
 use crate::kv::{Commit, KvError, Outcome as Stored};
+use crate::speculate::Speculation;
 use crate::speculate::paths::Trail;
 use crate::speculate::skips::Grounds;
 use crate::speculate::{Of, outputs::Rest};
@@ -681,5 +682,6 @@ fn call(number: u64) -> PutOff {
 fn pipeline(shared: &Shared) -> Arc<Pipeline> {
     let pipeline = Pipeline::new(Some(shared.store.space()), Arc::new(Notify::new()));
     pipeline.keep_bases();
+    pipeline.expect_values(Arc::<Speculation>::clone(&shared.tables));
     pipeline
 }
