@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::Notify;
@@ -52,6 +52,8 @@ pub(in super::super) struct Fetched {
     /// What the store is expected to have, if that is known.
     values: OnceLock<Arc<dyn Values>>,
     was_wrong: AtomicBool,
+    /// How many reads were given that.
+    spared: AtomicU32,
     /// Told when nothing is under way any more of what was.
     came: Notify,
 }
@@ -98,6 +100,11 @@ impl Fetched {
     /// What the store was expected to have it did not have: what is expected of other keys may be as old, and each would cost a commit. From now on the store is asked.
     pub(super) fn was_wrong(&self) {
         self.was_wrong.store(true, Ordering::Relaxed);
+    }
+
+    /// How many reads were given that.
+    pub(super) fn spared(&self) -> u32 {
+        self.spared.load(Ordering::Relaxed)
     }
 
     fn expected(&self, key: &BucketKey) -> Option<Option<Entry>> {
@@ -171,18 +178,26 @@ impl Fetched {
         if reads.of.is_empty() && self.values().is_none() {
             return Look::Unknown;
         }
-        let (mut known, mut is_under_way) = (Vec::with_capacity(keys.len()), false);
+        let (mut known, mut is_under_way, mut is_spared) = (Vec::with_capacity(keys.len()), false, false);
         for key in keys {
             match reads.of.get(key) {
                 None => match self.expected(key) {
-                    Some(entry) => known.push(entry),
+                    Some(entry) => {
+                        is_spared = true;
+                        known.push(entry);
+                    }
                     None => return Look::Unknown,
                 },
                 Some(Read::Wanted | Read::UnderWay(_)) => is_under_way = true,
                 Some(Read::Came(entry)) => known.push(entry.clone()),
             }
         }
-        if is_under_way { Look::UnderWay } else { Look::Known(known) }
+        if is_under_way {
+            return Look::UnderWay;
+        }
+        // Relaxed: a count that nothing else depends on.
+        self.spared.fetch_add(u32::from(is_spared), Ordering::Relaxed);
+        Look::Known(known)
     }
 
     /// Waits until none of these keys is under way.

@@ -145,6 +145,12 @@ impl Pipeline {
         lock(&self.columns).values = Some(values);
     }
 
+    /// How many reads were given what the store is expected to have.
+    #[must_use]
+    pub fn reads_spared(&self) -> u32 {
+        self.fetched.spared()
+    }
+
     /// Runs that are about to begin will read these keys of the store: they are read with the next [`fetch`](Pipeline::fetch).
     pub fn expect(&self, keys: &[BucketKey]) {
         self.fetched.expect(keys);

@@ -545,7 +545,7 @@ impl<'a, R: Runner, H: Host> Ahead<'a, R, H> {
 
 impl<R: Runner, H: Host> Drop for Ahead<'_, R, H> {
     fn drop(&mut self) {
-        self.knowledge.ended();
+        self.knowledge.ended(self.runs.pipeline.reads_spared());
     }
 }
 

@@ -143,7 +143,7 @@ pub(in crate::workflow) async fn execute<'a, R: Runner>(
             }
         }
     };
-    driver.knowledge.ended();
+    driver.knowledge.ended(driver.runs.pipeline.reads_spared());
     plan.came_to(&outcome);
     outcome
 }
