@@ -22,7 +22,7 @@ use blake3::Hasher;
 
 use super::clang::{Clang, DEBIAN_HEADERS};
 use super::{FrontendError, scratch, tool};
-use crate::parts::is_own;
+use crate::parts::{is_own, user_cache};
 
 /// Where Debian's packages libc++-22-dev-wasm32 and libc++abi-22-dev-wasm32 keep headers.
 pub(super) const DEBIAN_CPP_HEADERS: &str = "/usr/include/wasm32-wasi/c++/v1";
@@ -73,7 +73,7 @@ const LIBUNWIND: [&str; 2] = ["-std=c11", "-D_LIBUNWIND_HIDE_SYMBOLS"];
 /// The sources.
 pub(super) struct Runtimes {
     folder: PathBuf,
-    /// The user's cache folder.
+    /// awsm's folder of the user's cache.
     cache: PathBuf,
 }
 
@@ -89,9 +89,7 @@ impl Runtimes {
     /// # Errors
     /// When the folder that the user names has none, or when they are of another version than the installed headers.
     pub(super) fn find() -> Result<Option<Runtimes>, FrontendError> {
-        let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-        let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-        let Some(cache) = cache.map(|cache| cache.join("awsm")) else { return Ok(None) };
+        let Some(cache) = user_cache() else { return Ok(None) };
         let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
         let folder = named.clone().unwrap_or_else(|| cache.join("llvm-runtimes"));
         let runtimes = Runtimes { folder, cache };

@@ -26,11 +26,16 @@ const ENTRY_BYTES_MAX: u64 = ARTIFACT_BYTES_MAX + blake3::OUT_LEN as u64;
 /// How old a file's time may be, by which those that were used last are known.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(3_600);
 
+/// What awsm keeps for the user, in a folder of its own of the user's cache; none where the user has no such folder.
+pub(crate) fn user_cache() -> Option<PathBuf> {
+    let of = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache"))).map(|cache| cache.join("awsm"))
+}
+
 /// Where parts are kept unless told otherwise: in the user's cache folder; none where there is no such folder.
 #[must_use]
 pub fn cache_folder_default() -> Option<PathBuf> {
-    let of = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache"))).map(|cache| cache.join("awsm/parts"))
+    user_cache().map(|cache| cache.join("parts"))
 }
 
 /// A folder of parts.

@@ -7,5 +7,6 @@ mod folder;
 mod key;
 
 pub(crate) use folder::is_own;
+pub(crate) use folder::user_cache;
 pub use folder::{PartCache, cache_folder_default};
 pub(crate) use key::{Batch, Compiler, Environment, Member, PartKey, base, given_up, key};
