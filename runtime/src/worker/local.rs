@@ -56,7 +56,7 @@ use crate::memo::Asked;
 use crate::metrics::Shard;
 use crate::outcome::Failure;
 use crate::reply::{Answer, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
-use crate::schedule::{Action, Classes, Demand, Event, Phase, Policy, Scheduler, Task, TaskId};
+use crate::schedule::{Action, Classes, Event, Phase, Policy, Scheduler, Task, TaskId};
 use crate::speculate::replies::REPLY_BYTES_MAX;
 
 /// Sandboxes that are given back at a time, which takes about 20 us each.
@@ -456,16 +456,10 @@ impl Worker {
                 return None;
             }
         };
-        // Of one that is called by what is ahead its caller would see the refusal.
-        if invocation.urgency.is_some() && !invocation.identity.is_call() && invocation.demand() == Demand::Speculative {
-            match self.dispatcher.reserve_ahead(&sandbox, &invocation.function.template) {
-                Ok(share) => invocation.memory_ahead = share,
-                Err(failure) => {
-                    self.finished.push((sandbox, Arc::clone(&invocation.function)));
-                    self.refuse(invocation, failure, now);
-                    return None;
-                }
-            }
+        if let Err(failure) = self.count_ahead(&mut invocation, &sandbox) {
+            self.finished.push((sandbox, Arc::clone(&invocation.function)));
+            self.refuse(invocation, failure, now);
+            return None;
         }
         let ready = if invocation.trace.is_some() { Instant::now() } else { ready };
         let instantiated = ready.saturating_duration_since(clean);

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use sledge_sandbox::Sandbox;
 
 use super::Worker;
 use super::calls::{invocation, watched_call};
 use super::known::{Proof, is_known, learn};
 use crate::host::{Body, CallFailure, RpcRequest};
-use crate::invoke::Dispatcher;
 use crate::invoke::ahead::account::{Account, Entry};
 use crate::invoke::ahead::remote::Asked;
 use crate::invoke::ahead::window::{Reached, Window};
@@ -22,10 +22,11 @@ use crate::invoke::caller::Caller;
 use crate::invoke::function::Function;
 use crate::invoke::urgency::{Stake, Urgency};
 use crate::invoke::work::Started;
+use crate::invoke::{Dispatcher, Invocation};
 use crate::memo::callees::Callees;
 use crate::outcome::Failure;
 use crate::reply::{Answer, Reply};
-use crate::schedule::Rank;
+use crate::schedule::{Demand, Rank};
 use crate::speculate::depth::depth;
 use crate::speculate::sequence::Expected;
 use crate::telemetry::Trace;
@@ -81,6 +82,15 @@ impl Again {
 }
 
 impl Worker {
+    /// Counts the sandbox of a run that begins ahead among those of all of them; an error where they have as much as they may have together. One that is called by what is ahead is not counted: its caller would
+    /// see the refusal.
+    pub(super) fn count_ahead(&self, invocation: &mut Invocation, sandbox: &Sandbox) -> Result<(), Failure> {
+        if invocation.demand() == Demand::Speculative && !invocation.identity.is_call() {
+            invocation.memory_ahead = self.dispatcher.reserve_ahead(sandbox, &invocation.function.template)?;
+        }
+        Ok(())
+    }
+
     /// A run begins: so do the first of the calls that it is expected to make. It has not run yet.
     pub(super) fn begin_ahead(&mut self, started: &mut Started) {
         let Started { invocation, driver, ahead, .. } = started;
