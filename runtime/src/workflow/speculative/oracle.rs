@@ -53,6 +53,8 @@ pub(super) struct Knowledge<'a> {
     /// How much time this execution has saved by going ahead of itself, and lost by conflicts.
     saved: Duration,
     lost: Duration,
+    /// Whether what it has read was changed by transactions outside.
+    has_conflicted: bool,
     /// Of each state, whether this execution goes on behind it: asked once.
     verdicts: HashMap<StateIndex, bool>,
     /// The runs that it has committed last.
@@ -78,6 +80,7 @@ impl<'a> Knowledge<'a> {
             is_short_of_memory: false,
             saved,
             lost,
+            has_conflicted: false,
             verdicts: HashMap::new(),
             chain: Chain::default(),
             squashed: HashSet::new(),
@@ -162,10 +165,13 @@ impl<'a> Knowledge<'a> {
     /// What runs have read was changed by transactions outside: they run again, of which the first has begun so long ago.
     pub(super) fn conflicted(&mut self, ran: Duration) {
         self.lost += ran;
+        self.has_conflicted = true;
     }
 
-    /// The execution is over, in which so many reads did not go to the store: each would have taken about as long as a commit, and without going ahead all of them had gone.
+    /// The execution is over, in which so many reads did not go to the store: each would have taken about as long as a commit, and without going ahead all of them had gone. Where it has conflicted they count
+    /// for nothing: what they were given may have been what was changed.
     pub(super) fn ended(&self, reads_spared: u32) {
+        let reads_spared = if self.has_conflicted { 0 } else { reads_spared };
         let spared = self.tables.commit_time().unwrap_or_default().saturating_mul(reads_spared);
         if self.saved + self.lost + spared > Duration::ZERO {
             self.tables.executed(self.fingerprint, self.saved + spared, self.lost);
