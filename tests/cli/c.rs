@@ -8,7 +8,7 @@ use sledge_tests::server::Server;
 use std::path::Path;
 use std::time::Duration;
 
-const TIME_MAX: Duration = Duration::from_secs(60);
+const TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Reads two numbers, prints the smaller and the larger of them in both precisions.
 const MINMAX: &str = "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n

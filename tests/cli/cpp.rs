@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-const TIME_MAX: Duration = Duration::from_secs(60);
+const TIME_MAX: Duration = Duration::from_secs(300);
 /// Also for the library, which is built once.
 const COMPILE_TIME_MAX: Duration = Duration::from_secs(900);
 /// What clang is told where no exceptions are wanted.

@@ -7,7 +7,7 @@ use sledge_tests::programs;
 use std::path::Path;
 use std::time::Duration;
 
-const TIME_MAX: Duration = Duration::from_secs(60);
+const TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Traps in `second`, on line 5.
 const SOURCE: &str =

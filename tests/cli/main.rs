@@ -24,7 +24,7 @@ use sledge_tests::{golden, programs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const TIME_MAX: Duration = Duration::from_secs(60);
+const TIME_MAX: Duration = Duration::from_secs(300);
 
 /// An input for `awsm`: its name, and what it holds.
 struct Input {

@@ -37,7 +37,7 @@ const CORE: &str = r#"(module
 #[test]
 fn the_limit_is_named() {
     let artifact = encoded::artifact("beyond", WASI3, WORLD, CORE, StringEncoding::UTF8);
-    let web = json!({ "name": "web", "path": artifact, "deadline_ms": 20_000 });
+    let web = json!({ "name": "web", "path": artifact, "deadline_ms": 60_000 });
     let server = Server::start(json!({ "workers": 1, "functions": [web] }));
     for (query, words) in [
         ("c", "more than 4,096 calls to the host at once"),

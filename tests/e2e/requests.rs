@@ -239,7 +239,7 @@ fn a_length_beyond_any_number_is_too_large_a_body() {
 fn a_chunk_that_is_too_long_is_refused_before_it_comes() {
     let server = server();
     let head = "POST /echo HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
-    let some = Duration::from_secs(10);
+    let some = Duration::from_secs(60);
     for (first, second) in [
         ("3e9\r\n", ""),
         ("ffffffffffffffff\r\n", ""),

@@ -1,7 +1,7 @@
 //! Components of WASI 0.3, made by its Rust bindings: a service of `wasi:http`, and a command.
 
 use crate::components::built;
-use crate::{LISTENERS, assert_failure};
+use crate::{LISTENERS, assert_failure, fastest_below};
 use serde_json::{Value, json};
 use sledge_tests::http::{Raw, Reply, post_bytes};
 use sledge_tests::process;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-const TIME_MAX: Duration = Duration::from_secs(30);
+const TIME_MAX: Duration = Duration::from_secs(300);
 
 fn artifact() -> PathBuf {
     static MADE: LazyLock<PathBuf> = LazyLock::new(|| built("service"));
@@ -58,9 +58,11 @@ fn a_service_answers_with_what_it_has_put_together() {
         "[[49], [50]] true 3\nOk([[49], [50]]) false\n\
          Err(HeaderError::Forbidden) Err(HeaderError::InvalidSyntax) true\nErr(HeaderError::Immutable) true\nfalse true"
     );
-    let begin = Instant::now();
-    assert_eq!(ask(&server, "waits", "").text(), "waited\n");
-    assert!(begin.elapsed() < Duration::from_millis(500), "at once: {:?}", begin.elapsed());
+    fastest_below("at once", Duration::from_millis(500), || {
+        let begin = Instant::now();
+        assert_eq!(ask(&server, "waits", "").text(), "waited\n");
+        begin.elapsed()
+    });
     assert_eq!(ask(&server, "self", "").text(), "0 196608 Some(1) Ok(())");
     assert_eq!(ask(&server, "print", "").text(), "printed");
     server.wait_for_log("to standard output");
@@ -72,9 +74,11 @@ fn a_service_answers_with_what_it_has_put_together() {
 #[test]
 fn a_task_does_not_hold_up_what_the_host_does() {
     let server = server();
-    let begin = Instant::now();
-    assert_eq!(ask(&server, "later", "").text(), "at once\n");
-    assert!(begin.elapsed() < Duration::from_millis(900), "{:?}", begin.elapsed());
+    fastest_below("at once", Duration::from_millis(900), || {
+        let begin = Instant::now();
+        assert_eq!(ask(&server, "later", "").text(), "at once\n");
+        begin.elapsed()
+    });
     server.wait_for_log("afterwards");
     assert_eq!(ask(&server, "yields", "").text(), "yielded\n");
     server.stop();

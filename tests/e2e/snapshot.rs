@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::entry_with;
 
-const TIME_MAX: Duration = Duration::from_secs(60);
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 /// What a server says that does not start with this function.
 pub(crate) fn refused(file: &str, more: &Value) -> String {

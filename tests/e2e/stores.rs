@@ -272,7 +272,7 @@ fn a_component_that_is_a_command_reads_the_head_and_says_its_own() {
     server.stop();
     // Without a request there is no head, and what is said about the reply goes nowhere.
     let mut run = programs::sledge_command(&["run"]);
-    let done = process::run(run.arg(components::built("exchange")), b"body", Duration::from_secs(60));
+    let done = process::run(run.arg(components::built("exchange")), b"body", Duration::from_secs(300));
     assert_eq!(done.code(), 0, "{}", done.stderr);
     assert!(done.text().starts_with("  None\n\n[") && done.text().ends_with("body"), "{}", done.text());
 }

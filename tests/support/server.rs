@@ -259,7 +259,8 @@ impl Server {
     pub fn context_switches(&self) -> u64 {
         self.threads()
             .iter()
-            .map(|(_, id)| self.thread_status(*id))
+            // One that has ended since is not counted.
+            .filter_map(|(_, id)| self.thread_status(*id))
             .map(|status| number_of("voluntary_ctxt_switches", &status))
             .sum()
     }
@@ -288,8 +289,8 @@ impl Server {
         threads.filter_map(id).map(|id| (name(id).trim_end().to_string(), id)).collect()
     }
 
-    fn thread_status(&self, id: u32) -> String {
-        std::fs::read_to_string(format!("/proc/{}/task/{id}/status", self.child.id())).expect("/proc")
+    fn thread_status(&self, id: u32) -> Option<String> {
+        std::fs::read_to_string(format!("/proc/{}/task/{id}/status", self.child.id())).ok()
     }
 
     /// Processor time of each of its threads whose name begins like that, by name. The clock's resolution is 10 ms.
