@@ -10,6 +10,7 @@ use sledge_tests::process;
 use sledge_tests::programs;
 use sledge_tests::random::Random;
 use sledge_tests::server::Server;
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -70,12 +71,14 @@ fn callees_that_do_not_wait_for_each_other_run_at_the_same_time() {
     };
     let plain = took("/plain");
     assert!(plain >= Duration::from_secs(4), "{plain:?}");
-    // What is called, and how long that takes, is learned first.
-    (0..2).for_each(|_| _ = took("/t"));
-    let ahead = took("/t");
-    assert!(ahead + Duration::from_secs(2) <= plain, "{ahead:?}");
+    // What is called, and how long that takes, is learned first. Where the machine is busy nothing is begun ahead for a while.
+    let requests = Cell::new(1);
+    crate::fastest_below("callees at the same time", Duration::from_secs(2), || {
+        requests.set(requests.get() + 1);
+        took("/t")
+    });
     assert!(runs(&server, "adopted") >= 3);
-    assert_eq!(ended(&server, "u", "ok"), 16, "each call is counted once");
+    crate::eventually("each call is counted once", || ended(&server, "u", "ok") == 4 * requests.get());
     server.stop();
 }
 
@@ -93,11 +96,20 @@ fn callees_of_callees_begin_with_them() {
     };
     let plain = took("/plain");
     assert!(plain >= Duration::from_secs(3), "{plain:?}");
-    (0..2).for_each(|_| _ = took("/t"));
-    let ahead = took("/t");
-    assert!(ahead + Duration::from_secs(1) <= plain, "{ahead:?}");
-    assert_eq!((runs(&server, "adopted"), runs(&server, "dropped")), (3, 0));
-    assert_eq!((ended(&server, "s", "ok"), ended(&server, "u", "ok")), (4, 8), "each call is counted once");
+    let results = || ["adopted", "dropped"].map(|result| runs(&server, result));
+    let requests = Cell::new(1);
+    // Where the callee alone begins with its caller, it takes more than two seconds. Three are adopted, and none is dropped.
+    crate::fastest_below("all callees", Duration::from_secs(2), || {
+        requests.set(requests.get() + 1);
+        let before = results();
+        let took = took("/t");
+        let after = results();
+        let new = [0, 1].map(|result| after[result] - before[result]);
+        println!("{took:?}, {new:?} adopted and dropped");
+        if new == [3, 0] { took } else { Duration::MAX }
+    });
+    let counted = || (ended(&server, "s", "ok"), ended(&server, "u", "ok"));
+    crate::eventually("each call is counted once", || counted() == (requests.get(), 2 * requests.get()));
     server.stop();
 }
 
@@ -142,7 +154,16 @@ fn answers_and_leaves_what_it_does_without(level: &str) {
                 (0..5).flat_map(|part| some(&mut random, part % 2 == 1 || part == 4)).collect()
             })
             .collect();
-        for round in 0..200 {
+        let is_far = kv["kv"].as_str().is_some_and(|kv| kv.starts_with("redis"));
+        let has_gone_ahead = || match level {
+            "skips" => runs(&server, "skipped") > 20,
+            // The store is near, so to begin calls early does not always pay.
+            _ => !is_far || runs(&server, "adopted") > 4 && runs(&server, "squashed") > 0,
+        };
+        let end = Instant::now() + TIME_MAX;
+        // As many rounds as it takes.
+        for round in (0..).take_while(|round| *round < 200 || !has_gone_ahead()) {
+            assert!(Instant::now() < end, "{kv}: {} {}", runs(&server, "adopted"), runs(&server, "skipped"));
             // Others change what callees have read.
             if level == "skips" && random.below(4) == 0 {
                 let line = some_lines(&mut random);
@@ -158,12 +179,7 @@ fn answers_and_leaves_what_it_does_without(level: &str) {
             assert_eq!(told, expected, "{kv}, round {round}: {lines:?}");
         }
         let skipped = runs(&server, "skipped");
-        assert_eq!(skipped > 20, level == "skips", "{kv}: {skipped}");
-        if level == "calls" && kv["kv"].as_str().is_some_and(|kv| kv.starts_with("redis")) {
-            let [adopted, squashed] = ["adopted", "squashed"].map(|result| runs(&server, result));
-            // The store is near, so to begin calls early does not always pay.
-            assert!(adopted > 4 && squashed > 0, "{adopted} {squashed}");
-        }
+        assert_eq!(skipped > 0, level == "skips", "{kv}: {skipped}");
         server.stop();
     });
 }
@@ -173,28 +189,35 @@ fn answers_and_leaves_what_it_does_without(level: &str) {
 fn what_is_not_called_has_never_been() {
     let server = in_memory();
     let client = server.client();
-    let traps = || server.log().matches("unreachable").count();
-    let settled = |before: usize, each: usize| crate::eventually("the log", || traps() == before + each);
-    let call = |path: &str, number: usize, called: &str| {
+    let traps = || server.log().matches(" trap: unreachable").count();
+    let settled = |count: usize| crate::eventually("the log", || traps() == count);
+    let call = |path: &str, number: u64, called: &str| {
         ask(&client, path, &format!("body {number}\npause 20\ninvoke u {called}")).split_off(2)
     };
     assert_eq!(call("/plain", 0, "set a 1;trap"), ["error 12"]);
-    server.wait_for_log("unreachable");
-    let each = traps();
-    for number in 1..=5 {
-        let before = traps();
-        assert_eq!(call("/t", number, "set a 1;trap"), ["error 12"]);
-        settled(before, each);
+    settled(1);
+    let (mut calls, mut others, end) = (1, 0, Instant::now() + TIME_MAX);
+    // Where the machine is busy nothing is begun ahead for a while.
+    loop {
+        for _ in 0..5 {
+            assert_eq!(call("/t", calls, "set a 1;trap"), ["error 12"]);
+            calls += 1;
+            settled(calls as usize);
+        }
+        let dropped = runs(&server, "dropped");
+        // Its caller calls something else this time.
+        others += 1;
+        assert_eq!(call("/t", 1_000 + others, "get a;set b 2"), ["error 44;set;"]);
+        assert_eq!(ask(&client, "/t", &format!("body {}\npause 300", 2_000 + others)), ["body", "paused"]);
+        let there = ask(&client, "/plain", "get a\nget b");
+        assert_eq!((traps() as u64, there), (calls, vec!["error 44".to_owned(), "stored 2".to_owned()]));
+        if runs(&server, "adopted") >= 2 && runs(&server, "dropped") > dropped {
+            break;
+        }
+        assert!(Instant::now() < end, "nothing was begun in vain");
     }
-    let [adopted, dropped] = ["adopted", "dropped"].map(|result| runs(&server, result));
-    assert!(adopted >= 2, "{adopted}");
-    // Its caller calls something else this time.
-    let before = traps();
-    assert_eq!(call("/t", 9, "get a;set b 2"), ["error 44;set;"]);
-    assert_eq!(ask(&client, "/t", "body 10\npause 300"), ["body", "paused"]);
-    assert!(runs(&server, "dropped") > dropped, "nothing was begun in vain");
-    assert_eq!((traps(), ask(&client, "/plain", "get a\nget b")), (before, vec!["error 44".to_owned(), "stored 2".to_owned()]));
-    assert_eq!((ended(&server, "u", "trap"), ended(&server, "u", "ok"), ended(&server, "u", "cancelled")), (6, 1, 0));
+    let counted = || ["trap", "ok", "cancelled"].map(|outcome| ended(&server, "u", outcome));
+    crate::eventually("all are counted once", || counted() == [calls, others, 0]);
     server.stop();
 }
 
@@ -205,14 +228,16 @@ fn a_callee_sees_what_its_caller_has_written() {
         let server = serve(kv);
         let client = server.client();
         ask(&client, "/plain", "set n 0");
-        for round in 1..=12 {
+        let (mut round, end) = (0, Instant::now() + TIME_MAX);
+        while round < 12 || runs(&server, "squashed") < 4 {
+            assert!(Instant::now() < end, "{kv}: {} were squashed", runs(&server, "squashed"));
+            round += 1;
             let told = ask(&client, "/t", "next n 20\ninvoke u get n;list n;add n 10");
             let before = (round - 1) * 11 + 1;
             assert_eq!(told, [format!("next {before}"), format!("own {before};keys n;add;")], "{kv}, round {round}");
         }
-        assert_eq!(ask(&client, "/plain", "get n"), ["stored 132"]);
-        let [adopted, squashed] = ["adopted", "squashed"].map(|result| runs(&server, result));
-        assert!(adopted == 0 && squashed >= 4, "{adopted} {squashed}");
+        assert_eq!(ask(&client, "/plain", "get n"), [format!("stored {}", round * 11)]);
+        assert_eq!(runs(&server, "adopted"), 0, "{kv}");
         server.stop();
     });
 }
@@ -377,13 +402,19 @@ fn assert_railway(config: &Path, admin: &sledge_tests::admin::Admin, (level, is_
             scope.spawn(|| (0..2).for_each(|_| ask_all(&Client::new(address, TIME_MAX))));
         }
     });
-    let metrics = admin.get("/metrics").text();
     let count = |result: &str| -> u64 {
+        let metrics = admin.get("/metrics").text();
         let name = format!("sledge_speculative_runs_total{{tenant=\"default\",result=\"{result}\"}} ");
         metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or(0)
     };
-    // On a store in the process functions may take too little time for that to be worth it; those that are left out need not begin.
-    assert!(!is_far || level == "skips" || count("adopted") > 50, "{}", count("adopted"));
-    assert_eq!(count("skipped") > 50, level == "skips", "{}", count("skipped"));
+    // On a store in the process functions may take too little time for that to be worth it; those that are left out need not begin. Where the machine is busy nothing is begun ahead for a while.
+    if level == "skips" || is_far {
+        let result = if level == "skips" { "skipped" } else { "adopted" };
+        crate::eventually(&format!("{result} runs"), || {
+            ask_all(&server.client());
+            count(result) > 50
+        });
+    }
+    assert_eq!(count("skipped") > 0, level == "skips", "{}", count("skipped"));
     server.stop();
 }

@@ -88,12 +88,10 @@ fn what_a_step_calls_begins_with_the_step() {
                     assert_eq!(told, ["paused;set;\npaused;set;\npaused;set;", "stored 1", "error 44"]);
                     began.elapsed()
                 };
-                // What is called, and how long that takes, is learned first.
-                (0..2).for_each(|_| _ = took("t"));
-                let ahead = took("t");
                 let plain = took("plain");
                 assert!(plain >= Duration::from_secs(3), "{workflow}: {plain:?}");
-                assert!(ahead + Duration::from_secs(1) <= plain, "{workflow}: {ahead:?}, {plain:?}");
+                // What is called, and how long that takes, is learned first. Where the machine is busy nothing is begun ahead for a while.
+                crate::fastest_below(workflow, Duration::from_secs(2), || took("t"));
             });
         }
     });
@@ -137,7 +135,10 @@ fn answer_and_leave_what_they_do_without(level: &str) {
                 parts[..if step % 2 == 0 { 3 } else { 1 }].join("\n")
             })
             .collect();
-        for round in 0..120 {
+        let end = Instant::now() + TIME_MAX;
+        // As many rounds as it takes.
+        for round in (0..).take_while(|round| *round < 120 || level == "skips" && runs(&server, "skipped") == 0) {
+            assert!(Instant::now() < end, "{kv}: nothing is left out");
             // Others change what callees have read.
             if random.below(4) == 0 {
                 let line = some_lines(&mut random);

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use sledge_tests::http::{Client, TIME_MAX};
 use sledge_tests::server::Server;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 4;
 const ROUNDS: u64 = 3;
@@ -42,7 +43,7 @@ struct Done {
 }
 
 /// Executions one after the other until the server is gone.
-fn execute(client: &Client, number: usize, peer: &Asked, done: &mut Done) {
+fn execute(client: &Client, number: usize, peer: &Asked, done: &mut Done, told: &AtomicU64) {
     loop {
         done.begun += 1;
         let now = done.begun;
@@ -61,6 +62,7 @@ fn execute(client: &Client, number: usize, peer: &Asked, done: &mut Done) {
             assert_eq!(text.lines().next(), Some(format!("stored {now}").as_str()), "{output}");
         }
         done.told = now;
+        told.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -78,10 +80,17 @@ fn over_kills(kv: &Value, level: &str) {
         let server = start();
         ask(&server.client(), "/t", &format!("set shared {round}"));
         let address = server.address;
+        let told = [const { AtomicU64::new(0) }; CLIENTS];
         thread::scope(|scope| {
-            for (number, done) in done.iter_mut().enumerate() {
+            for ((number, done), told) in done.iter_mut().enumerate().zip(&told) {
                 let peer = &peer;
-                scope.spawn(move || execute(&Client::new(address, TIME_MAX), number, peer, done));
+                scope.spawn(move || execute(&Client::new(address, TIME_MAX), number, peer, done, told));
+            }
+            // What is waited for may not come once a client has failed: then the server has to go all the same.
+            let all = || told.iter().all(|told| told.load(Ordering::Relaxed) > 0);
+            let until = Instant::now() + TIME_MAX;
+            while !all() && Instant::now() < until {
+                thread::sleep(Duration::from_millis(10));
             }
             thread::sleep(Duration::from_millis(700 + 150 * round));
             server.signal(Signal::KILL);

@@ -4,7 +4,7 @@ use crate::kv::ask;
 use crate::transactions::on_every_store;
 use crate::{assert_failure, entry_with};
 use serde_json::{Value, json};
-use sledge_tests::http::Client;
+use sledge_tests::http::{Client, TIME_MAX};
 use sledge_tests::server::Server;
 use std::time::{Duration, Instant};
 
@@ -71,12 +71,14 @@ fn calls_by_grpc_begin_with_their_caller() {
         let told = ["rpc 0 paused;set;"; 3];
         let plain = took(&client, "/t", &lines, &told);
         assert!(plain >= Duration::from_secs(3), "{kv}: {plain:?}");
-        (0..2).for_each(|_| _ = took(&client, "/ahead", &lines, &told));
-        let ahead = took(&client, "/ahead", &lines, &told);
-        assert!(ahead + Duration::from_secs(1) <= plain, "{kv}: {ahead:?}");
+        // Where the machine is busy nothing is begun ahead for a while.
+        crate::fastest_below("calls at the same time", Duration::from_secs(2), || took(&client, "/ahead", &lines, &told));
         assert!(runs(&server, "adopted") >= 2, "{kv}");
         // What a callee has read that its caller writes before the call, it reads again.
-        for round in 1..=6 {
+        let (mut round, end) = (0, Instant::now() + TIME_MAX);
+        while round < 6 || runs(&server, "squashed") == 0 {
+            assert!(Instant::now() < end, "{kv}: none is squashed");
+            round += 1;
             let told = ask(&client, "/ahead", "next n\npause 20\nrpc t.Store/Other next n");
             assert_eq!(
                 told,
@@ -84,8 +86,7 @@ fn calls_by_grpc_begin_with_their_caller() {
                 "{kv}"
             );
         }
-        assert!(runs(&server, "squashed") > 0, "{kv}");
-        assert_eq!(ask(&client, "/plain", "get n\nget u0\nget u2"), ["12", "1", "1"], "{kv}");
+        assert_eq!(ask(&client, "/plain", "get n\nget u0\nget u2"), [(2 * round).to_string().as_str(), "1", "1"], "{kv}");
         server.stop();
     });
 }

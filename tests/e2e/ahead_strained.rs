@@ -111,11 +111,12 @@ fn a_thousand(kv: &Value) {
     println!("{what}: {} of {EXECUTIONS}", ended.len());
     // Of those whose functions wait for Redis fewer than have room at once, where all others are refused before these end, and take the room of some between two of their functions.
     assert!(ended.len() > EXECUTIONS / 200, "{what}: {}", ended.len());
+    // The last ones may not have given all of their memory back.
+    crate::eventually("there is room again", || client.post("/plain", "get n").status == 200);
     assert_whole(&client, &ended, &what);
     // Those that were refused can be had now.
     for number in (0..EXECUTIONS).filter(|number| !ended.contains(number)).take(10) {
-        let reply = client.post("/ahead", body(number));
-        assert_eq!(reply.status, 200, "{what}");
+        crate::eventually(&what, || client.post("/ahead", body(number)).status == 200);
     }
     server.stop();
 }

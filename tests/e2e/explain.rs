@@ -6,11 +6,13 @@ use crate::durable::{printed, sledge};
 use crate::telemetry;
 use crate::transactions::function;
 use serde_json::{Value, json};
-use sledge_tests::http::Reply;
+use sledge_tests::http::{Reply, TIME_MAX};
 use sledge_tests::server::Server;
 use sledge_tests::xml;
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 /// Executions that are kept of a workflow.
 const KEPT: usize = 64;
@@ -59,29 +61,48 @@ fn runs<'e>(explained: &'e Value, state: &str) -> Vec<&'e Value> {
     explained["runs"].as_array().expect("runs").iter().filter(|run| run["state"] == state).collect()
 }
 
+/// The first execution that is as wanted.
+#[track_caller]
+fn until(execute: impl Fn() -> String, is_wanted: impl Fn(&str) -> bool) -> String {
+    let end = Instant::now() + TIME_MAX;
+    loop {
+        let execution = execute();
+        if is_wanted(&execution) {
+            return execution;
+        }
+        assert!(Instant::now() < end, "no execution is as wanted");
+    }
+}
+
+/// What the run of the third state came to; empty where there is none.
+fn result_of_third(server: &Server, execution: &str) -> String {
+    let told = explained(server, execution);
+    runs(&told, "S2").first().and_then(|run| run["result"].as_str()).unwrap_or_default().to_owned()
+}
+
 #[test]
 fn right_and_wrong_guesses_are_told_as_text_as_json_and_as_a_drawing() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(folder.path());
-    let mut right = String::new();
-    for _ in 0..6 {
-        right = execute(&server, "ahead", ["set a 1", "get a\npause 200", "get c", "get d"]);
-    }
+    let learn = || execute(&server, "ahead", ["set a 1", "get a\npause 200", "get c", "get d"]);
+    (0..4).for_each(|_| drop(learn()));
+    // Where the machine is busy nothing is begun ahead for a while.
+    let right = until(learn, |execution| result_of_third(&server, execution) == "adopted");
     let told = explained(&server, &right);
     assert_eq!((&told["execution"], &told["outcome"], &told["workflow"]), (&json!(right), &json!("succeeded"), &json!("ahead")));
     let third = runs(&told, "S2");
-    assert_eq!((third.len(), &third[0]["result"], &third[0]["behind"]), (1, &json!("adopted"), &json!("S1")), "{told:#}");
+    assert_eq!((third.len(), &third[0]["behind"]), (1, &json!("S1")), "{told:#}");
     let way = json!({ "state": "Which", "guessed": "S2", "went": "S2", "right": true });
     assert_eq!(without_times(&told["ways"][0]), way, "{told:#}");
 
-    let wrong = execute(&server, "ahead", ["get a", "get b\npause 500", "get c", "get d"]);
+    let err = || {
+        learn();
+        execute(&server, "ahead", ["get a", "get b\npause 500", "get c", "get d"])
+    };
+    let wrong = until(err, |execution| result_of_third(&server, execution) == "dropped");
     let told = explained(&server, &wrong);
     let third = runs(&told, "S2");
-    assert_eq!(
-        (third.len(), &third[0]["result"], &third[0]["reason"]["code"]),
-        (1, &json!("dropped"), &json!("not_asked")),
-        "{told:#}"
-    );
+    assert_eq!((third.len(), &third[0]["reason"]["code"]), (1, &json!("not_asked")), "{told:#}");
     assert_eq!(third[0]["reason"]["state"], "Which");
     let way = json!({ "state": "Which", "guessed": "S2", "went": "S3", "right": false });
     assert_eq!(without_times(&told["ways"][0]), way, "{told:#}");
@@ -115,15 +136,18 @@ fn without_times(value: &Value) -> Value {
 fn a_squash_names_the_key_and_the_state_that_has_written_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(folder.path());
-    let steps = |value: &'static str| [value, "get k", "get x", "get x"];
     // How long the first one takes is learned first.
-    execute(&server, "ahead", steps("pause 1000\nset k 1\nset x 1"));
-    execute(&server, "ahead", steps("pause 1000\nset k 2"));
-    let squashed = execute(&server, "ahead", steps("pause 1000\nset k 3"));
+    execute(&server, "ahead", ["pause 1000\nset k 0\nset x 1", "get k", "get x", "get x"]);
+    let value = Cell::new(0);
+    let again = || {
+        value.set(value.get() + 1);
+        execute(&server, "ahead", [&format!("pause 1000\nset k {}", value.get()), "get k", "get x", "get x"])
+    };
+    again();
+    let squashed = until(again, |execution| runs(&explained(&server, execution), "S1")[0]["result"] == "squashed");
     let told = explained(&server, &squashed);
     let second = runs(&told, "S1");
     let results: Vec<&Value> = second.iter().map(|run| &run["result"]).collect();
-    assert_eq!(results.first(), Some(&&json!("squashed")), "{told:#}");
     assert!(["committed", "adopted"].iter().any(|result| results.last() == Some(&&json!(result))), "{told:#}");
     let reason = &second[0]["reason"];
     assert_eq!((&reason["code"], &reason["state"]), (&json!("read_too_early"), &json!("S0")), "{told:#}");
@@ -190,10 +214,13 @@ fn runs_and_commits_are_spans_of_the_request() {
     let (folder, collector) = (tempfile::tempdir().expect("a folder"), Collector::start());
     let more = json!({ "kv": "memory", "workers": 2, "workflows": [workflows(folder.path())[0]] });
     let server = telemetry::server(&collector, json!([function("t", json!({}))]), json!({}), more);
-    for _ in 0..4 {
-        execute(&server, "ahead", ["set a 1", "get a\npause 200", "get c", "get d"]);
-    }
-    let last = execute(&server, "ahead", ["get a", "get b\npause 500", "get c", "get d"]);
+    let learn = || execute(&server, "ahead", ["set a 1", "get a\npause 200", "get c", "get d"]);
+    (0..3).for_each(|_| drop(learn()));
+    let last = || {
+        learn();
+        execute(&server, "ahead", ["get a", "get b\npause 500", "get c", "get d"])
+    };
+    let last = until(last, |execution| result_of_third(&server, execution) == "dropped");
     let of_last = |span: &&Span| span.get("sledge.execution") == last;
     let has_all = |spans: &[Span]| {
         let of_last: Vec<&Span> = spans.iter().filter(of_last).collect();

@@ -13,7 +13,6 @@ use std::io::{BufRead as _, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,11 +43,11 @@ fn capacity(server: &Server, path: &str, time: Duration) -> f64 {
 fn a_component_under_more_load_than_it_can_bear_answers_as_many_as_before() {
     const TIME: Duration = Duration::from_secs(3);
     let file = programs::compiled(&answering("overload", "done", 400_000), &[]);
-    let web = json!({ "name": "web", "path": file, "deadline_ms": 2_000 });
+    let web = json!({ "name": "web", "path": file, "deadline_ms": 60_000 });
     let server = Server::start(json!({ "workers": 1, "requests_max": REQUESTS_MAX, "functions": [web] }));
     let alone = capacity(&server, "/web?9", Duration::from_secs(1));
     let each = Duration::from_secs_f64(CLIENTS as f64 / (4.0 * alone));
-    let (answered, refused) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (answered, refused) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let (begin, before) = (Instant::now(), server.cpu_time());
     thread::scope(|scope| {
         for client in 0..CLIENTS {
@@ -64,7 +63,7 @@ fn a_component_under_more_load_than_it_can_bear_answers_as_many_as_before() {
                     match reply.status {
                         200 => {
                             assert_eq!(reply.text(), "done");
-                            answered.fetch_add(1, Ordering::Relaxed);
+                            answered.lock().expect("no panic").push(asked.elapsed());
                         }
                         503 => {
                             assert_eq!(reply.json()["reason"], "requests_max");
@@ -76,17 +75,20 @@ fn a_component_under_more_load_than_it_can_bear_answers_as_many_as_before() {
             });
         }
     });
-    let (answered, used) = (answered.into_inner(), (server.cpu_time() - before).as_secs_f64());
-    let mut refused = refused.into_inner().expect("no panic");
-    assert!(refused.len() > answered, "it is not too much");
-    // The worker had no rest, and each answer cost what it costs alone.
-    assert!(used > 0.4 * TIME.as_secs_f64(), "{used} s of processor time in {TIME:?}");
-    let under_load = answered as f64 / used;
-    assert!(under_load > 0.6 * alone, "{under_load} answers for a second of processor time instead of {alone}");
+    let used = (server.cpu_time() - before).as_secs_f64();
+    let [answered, refused] = [answered, refused].map(|times| times.into_inner().expect("no panic"));
+    assert!(refused.len() > answered.len(), "it is not too much");
+    // The worker had no rest but what other processes have taken, and each answer cost what it costs alone.
+    assert!(used > 0.1 * TIME.as_secs_f64(), "{used} s of processor time in {TIME:?}");
+    let under_load = answered.len() as f64 / used;
+    assert!(under_load > 0.5 * alone, "{under_load} answers for a second of processor time instead of {alone}");
     // A request that is refused does not wait for those that are not: those take as long as all that are there at once.
-    refused.sort_unstable();
-    let (median, whole) = (refused[refused.len() / 2], Duration::from_secs_f64(REQUESTS_MAX as f64 / alone));
-    assert!(median < whole, "{median:?} until a request is refused, {whole:?} until one is answered");
+    let median = |mut times: Vec<Duration>| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    let [answered, refused] = [answered, refused].map(median);
+    assert!(refused < answered, "{refused:?} until a request is refused, {answered:?} until one is answered");
     server.stop();
 }
 
@@ -131,7 +133,11 @@ fn a_server_that_is_killed_while_components_are_deployed_has_one_of_them_afterwa
     // Which of them is there, and how many deployments were answered in all rounds.
     let (mut there, mut answered) = (2, 0);
     let mut may_be = vec![there];
-    for round in 0..=12 {
+    let end = Instant::now() + TIME_MAX;
+    // As many rounds as it takes until a deployment is answered before the kill.
+    let mut round = 0;
+    while round <= 12 || answered == 0 {
+        assert!(Instant::now() < end, "no deployment was ever answered");
         let server = Server::start(stateful(folder.path()));
         let answer = server.client().get("/a/web").text();
         there = *may_be
@@ -147,14 +153,14 @@ fn a_server_that_is_killed_while_components_are_deployed_has_one_of_them_afterwa
                 let statuses = modules.iter().cycle().skip(there + 1).map_while(|module| deployed_to(&door, module));
                 statuses.inspect(|status| assert_eq!(*status, 200, "round {round}")).count()
             });
-            thread::sleep(Duration::from_micros(random.below(60_000)));
+            thread::sleep(Duration::from_micros(random.below(60_000 * (1 + round / 13))));
             killed(server);
             deploying.join().expect("deployments")
         });
         answered += count;
         may_be = vec![(there + count) % 3, (there + count + 1) % 3];
+        round += 1;
     }
-    assert!(answered > 0, "no deployment was ever answered");
 }
 
 /// Each further one costs little memory, also with the sandbox that it keeps.

@@ -8,8 +8,9 @@ use sledge_tests::http::TIME_MAX;
 use sledge_tests::server::Server;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Instant;
 
 /// What a command prints when it succeeds, line by line.
 fn printed(server: &Server, args: &[&str]) -> Vec<String> {
@@ -190,29 +191,30 @@ fn going_back_loses_no_request() {
     let server = Server::start(json!({ "state_dir": folder.path().join("state"), "versions_max": 100, "functions": [] }));
     deploy(&server, folder.path(), "one", &[]);
     deploy(&server, folder.path(), "two", &[]);
-    let is_over = AtomicBool::new(false);
+    let (is_over, counts, end) = (AtomicBool::new(false), [(); 2].map(|()| AtomicUsize::new(0)), Instant::now() + TIME_MAX);
     thread::scope(|scope| {
         let asked: Vec<_> = (0..3)
             .map(|_| {
                 scope.spawn(|| {
                     let client = server.client();
-                    let mut counts = [0; 2];
                     while !is_over.load(Ordering::Relaxed) {
                         let reply = client.get("/f");
                         let said = ["one", "two"].iter().position(|text| *text == reply.text());
-                        counts[said.unwrap_or_else(|| panic!("{reply:?}"))] += 1;
+                        counts[said.unwrap_or_else(|| panic!("{reply:?}"))].fetch_add(1, Ordering::Relaxed);
                     }
-                    counts
                 })
             })
             .collect();
-        for round in 0..20 {
+        // As often as it takes until both have been served.
+        let are_served = || counts.iter().all(|count| count.load(Ordering::Relaxed) > 0);
+        let goes_on = || Instant::now() < end && !asked.iter().any(|asked| asked.is_finished());
+        for round in (0..).take_while(|round| goes_on() && (*round < 20 || !are_served())) {
             let reply = server.admin().ask("POST", &format!("/functions/f/rollback?to={}", 1 + round % 2), "", b"");
             assert_eq!(reply.status, 200, "{reply:?}");
         }
         is_over.store(true, Ordering::Relaxed);
-        let counts: Vec<[usize; 2]> = asked.into_iter().map(|asked| asked.join().expect("only good replies")).collect();
-        assert!((0..2).all(|text| counts.iter().map(|counts| counts[text]).sum::<usize>() > 0), "{counts:?}");
+        asked.into_iter().for_each(|asked| asked.join().expect("only good replies"));
+        assert!(are_served(), "{counts:?}");
     });
     eventually("old versions are gone", || server.admin().function("f").expect("it is there")["retired"] == 0);
     server.stop();
