@@ -237,15 +237,14 @@ fn certificates_are_read_again_at_sighup() {
             server.signal(Signal::HUP);
             server.wait_for_log("the certificate before it is still in use");
             assert!(is_shown(&first));
-            let text = ready();
-            assert!(text.contains("certificate") && text.contains("tls_key"), "{text}");
+            crate::eventually("it is degraded", || ready().contains("certificate") && ready().contains("tls_key"));
 
             take("certificate.pem");
             server.signal(Signal::HUP);
             server.wait_for_log("new connections get the new certificate");
             server.wait_for_log("no longer degraded");
             assert!(is_shown(&second));
-            assert!(!ready().contains("certificate"), "{}", ready());
+            crate::eventually("it is ready", || !ready().contains("certificate"));
 
             // Others may read the key.
             fs::set_permissions(folder.path().join("key.pem"), fs::Permissions::from_mode(0o644)).expect("chmod");

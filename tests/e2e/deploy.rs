@@ -185,18 +185,27 @@ fn two_deployments_at_once_lose_no_setting() {
     )
     .expect("WAT");
     let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
-    let admin = server.admin();
-    assert_eq!(admin.deploy("f", &json!({ "tenant": "blue" }), &saying("one")).status, 200);
-    let next = thread::spawn(move || admin.deploy("f", &json!({ "content_type": "text/plain" }), &slow));
-    server.wait_for_log("preparing");
-    assert_eq!(server.admin().deploy("f", &json!({ "route": "/there" }), &saying("two")).status, 200);
-    assert!(!next.is_finished(), "too fast to say anything");
-    let reply = next.join().expect("no panic");
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    let settings = server.admin().function("f").expect("it is there")["settings"].clone();
-    let shown = ["tenant", "content_type", "route"].map(|key| settings[key].clone());
-    assert_eq!(shown, [json!("blue"), json!("text/plain"), json!("/there")]);
-    assert_eq!(server.client().post("/there", "").header("content-type"), Some("text/plain"));
+    let deploy_at_once = |number: usize| {
+        let (admin, slow) = (server.admin(), slow.clone());
+        let (name, route) = (format!("f{number}"), format!("/there/{number}"));
+        assert_eq!(admin.deploy(&name, &json!({ "tenant": "blue" }), &saying("one")).status, 200);
+        let next = thread::spawn({
+            let name = name.clone();
+            move || admin.deploy(&name, &json!({ "content_type": "text/plain" }), &slow)
+        });
+        eventually("it is prepared", || server.log().matches("preparing").count() > number);
+        assert_eq!(server.admin().deploy(&name, &json!({ "route": route }), &saying("two")).status, 200);
+        let is_at_once = !next.is_finished();
+        let reply = next.join().expect("no panic");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let settings = server.admin().function(&name).expect("it is there")["settings"].clone();
+        let shown = ["tenant", "content_type", "route"].map(|key| settings[key].clone());
+        assert_eq!(shown, [json!("blue"), json!("text/plain"), json!(route)]);
+        assert_eq!(server.client().post(&route, "").header("content-type"), Some("text/plain"));
+        is_at_once
+    };
+    // Where the machine is busy, the first one may be over before the second one is.
+    assert!((0..20).any(deploy_at_once), "too fast to say anything");
     server.stop();
 }
 
@@ -245,9 +254,9 @@ fn a_thousand_replacements_under_load_lose_no_request_and_answer_none_wrongly() 
                 assert_eq!(reply.status, 200, "{reply:?}");
                 done.store(version, Ordering::SeqCst);
             }
+            eventually("there are enough requests to say anything", || asked.load(Ordering::SeqCst) > REPLACEMENTS);
             stop.store(true, Ordering::SeqCst);
         });
-        assert!(asked.load(Ordering::SeqCst) > REPLACEMENTS, "too few requests to say anything");
         eventually("all old versions are gone", || admin.function("f").expect("it is there")["retired"] == 0);
         server.stop();
     }
@@ -616,10 +625,10 @@ fn a_listing_does_not_wait_for_a_change() {
         let deployer = Arc::clone(&deployer);
         thread::spawn(move || deployer.reload(&config))
     };
-    let begin = Instant::now();
     eventually("echo is there", || !deployer.list().is_empty());
+    let begin = Instant::now();
     assert!(!deployer.list().is_empty() && deployer.gauges().functions == 1 && deployer.log("echo").is_some());
-    assert!(begin.elapsed() < Duration::from_secs(5) && !changing.is_finished(), "after {:?}", begin.elapsed());
+    assert!(!changing.is_finished(), "after {:?}", begin.elapsed());
     let change = changing.join().expect("no panic").expect("a change");
     assert_eq!(change.added, ["echo"]);
 }
@@ -672,7 +681,7 @@ fn clients_that_follow_logs_leave_places_to_others() {
 fn a_client_that_gives_up_does_not_make_room_for_another_compilation() {
     const DEPLOYMENTS_MAX: usize = 4;
     // Of processor time: what is compiled takes more, and is given up then.
-    let server = Server::start(json!({ "compile_ms_max": 3_000, "functions": [entry("echo", "echo.wat")] }));
+    let server = Server::start(json!({ "compile_ms_max": 6_000, "functions": [entry("echo", "echo.wat")] }));
     let body = "(local.set 0 (i64.rem_u (i64.mul (local.get 0) (i64.const 7)) (i64.const 11)))".repeat(100);
     let functions = format!("(func (param i64) (result i64) {body} local.get 0)").repeat(2_000);
     let slow = wat::parse_str(format!("(module {functions})")).expect("WAT");

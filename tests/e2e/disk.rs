@@ -56,16 +56,18 @@ fn full_and_free(server: &Server, admin: &Admin, fill: impl FnOnce(), free: impl
     let made = made.count();
     assert!(made < 60, "the disk is never full");
     // It is told in the operator's words, and what was written before is read.
-    let ready = admin.get("/readyz");
-    assert!(ready.status == 200 && ready.text().starts_with("degraded\nkv: ") && ready.text().contains(words), "{ready:?}");
-    assert_eq!(metric(admin, "sledge_problems{subject=\"kv\"}"), 1);
+    wait_for(&(200, true), || {
+        let ready = admin.get("/readyz");
+        (ready.status, ready.text().starts_with("degraded\nkv: ") && ready.text().contains(words))
+    });
+    wait_for(&1, || metric(admin, "sledge_problems{subject=\"kv\"}"));
     server.wait_for_log(words);
     assert_eq!(ask(server, &format!("set b two\nget a\nexists k{made}")), ["error 29", "1 one", "exists 0 0"]);
-    assert_eq!(metric(admin, "sledge_kv_commits_total{outcome=\"ok\"}"), 1 + made as u64);
-    assert_eq!(metric(admin, "sledge_kv_commits_total{outcome=\"failed\"}"), 2);
+    wait_for(&(1 + made as u64), || metric(admin, "sledge_kv_commits_total{outcome=\"ok\"}"));
+    wait_for(&2, || metric(admin, "sledge_kv_commits_total{outcome=\"failed\"}"));
     free();
     wait_for(&"ready\n".to_owned(), || admin.get("/readyz").text());
-    assert_eq!(metric(admin, "sledge_problems{subject=\"kv\"}"), 0);
+    wait_for(&0, || metric(admin, "sledge_problems{subject=\"kv\"}"));
     assert_eq!(
         ask(server, &format!("set b two\nfill k{made} 500000\nget a")),
         [format!("set 0 {}", made + 2), format!("fill 0 {}", made + 3), "1 one".to_owned()]

@@ -170,7 +170,8 @@ fn a_server_that_stops_hands_its_executions_on_to_the_next() {
     }
     let begun = Instant::now();
     server.stop();
-    assert!(begun.elapsed() < Duration::from_secs(5), "what waits does not hold it up: {:?}", begun.elapsed());
+    // A server that waited for them would be killing by then.
+    assert!(begun.elapsed() < Duration::from_secs(10), "what waits does not hold it up: {:?}", begun.elapsed());
     let server = serve(folder.path(), &workflows);
     for number in 0..20 {
         assert_eq!(wait_for_end(&server, "chain", &format!("e{number}"))["status"], "SUCCEEDED");
@@ -423,11 +424,13 @@ fn executions_beyond_the_bytes_of_their_tenant_are_refused_until_some_are_remove
         let line = metrics.lines().find_map(|line| line.strip_prefix("sledge_executions_stored_bytes{tenant=\"default\"} "));
         line.expect("the metric").parse::<u64>().expect("a number")
     };
-    assert!((50_000..110_000).contains(&bytes()), "{}", bytes());
+    // Those that have begun may go on.
+    assert!((50_000..100_000 + 10_000 * begun as u64).contains(&bytes()), "{}", bytes());
     (0..begun).for_each(|number| drop(wait_for_end(&server, "pass", &format!("e{number}"))));
     assert_eq!(printed(&server, &["workflow", "remove", "pass", "e0"]), "e0 is removed");
     let removed = printed(&server, &["workflow", "remove", "pass", "--all", "--status", "succeeded"]);
-    assert_eq!((removed, bytes()), (format!("executions removed: {}", begun - 1), 0));
+    assert_eq!(removed, format!("executions removed: {}", begun - 1));
+    eventually("nothing is stored", || bytes() == 0);
     assert_eq!(begin(begun).status, 202);
     server.stop();
 }

@@ -8,15 +8,14 @@ use serde_json::{Value, json};
 use sledge_tests::http::TIME_MAX;
 use sledge_tests::process;
 use sledge_tests::programs::{self, sledge_command};
-use sledge_tests::server::Server;
-use std::net::{Ipv4Addr, TcpListener};
+use sledge_tests::server::{Server, free_address};
 use std::time::{Duration, Instant};
 
 #[test]
 fn a_server_that_stops_delivers_what_it_has() {
     // One that takes its time, and is waited for.
     let collector = Collector::with(|_| {
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(100));
         Conduct::Take
     });
     let server = server(&collector, json!([entry("echo", "echo.wat")]), json!({}), json!({}));
@@ -75,7 +74,7 @@ fn spans_that_a_collector_rejects_are_counted() {
 /// Neither a collector that is down nor one that never answers holds anybody up, and the queue has its end.
 #[test]
 fn collectors_that_do_nothing_harm_no_request() {
-    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr()).expect("a free port");
+    let closed = free_address();
     let slow = Collector::with(|_| Conduct::Ignore);
     for address in [closed, slow.address] {
         let telemetry = json!({ "endpoint": format!("http://{address}") });
@@ -88,15 +87,16 @@ fn collectors_that_do_nothing_harm_no_request() {
             assert_eq!(client.post("/echo", "x").text(), "x");
             slowest = slowest.max(asked.elapsed());
         }
-        assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+        assert!(slowest < Duration::from_secs(5), "{slowest:?}");
         eprintln!("{address}: {:?}, the slowest {slowest:?}", begin.elapsed());
-        let dropped = metric(&server, "dropped");
-        assert!(dropped > 12_000 - 4_096 - 6 * 512, "{dropped}");
+        // All but the queue and two batches: the one that waits for its end, and the one that is put together.
+        let (dropped, refused) = (metric(&server, "dropped"), metric(&server, "refused"));
+        assert!(dropped > 0 && dropped + refused >= 12_000 - 4_096 - 2 * 512, "{dropped} dropped, {refused} given up");
         assert_eq!(metric(&server, "delivered"), 0);
         let stopping = Instant::now();
         server.signal(Signal::TERM);
         assert!(server.wait(TIME_MAX).success());
-        assert!(stopping.elapsed() < Duration::from_secs(8), "{:?}", stopping.elapsed());
+        assert!(stopping.elapsed() < Duration::from_secs(20), "{:?}", stopping.elapsed());
         let log = server.whole_log();
         assert!(log.matches("cannot be delivered").count() <= 1, "{log}");
         assert!(log.contains("cannot be delivered") || log.contains("were not delivered in time"), "{log}");

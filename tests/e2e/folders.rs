@@ -2,7 +2,7 @@
 
 use crate::http::{ask as ask_http2, connect, run, speak_http2};
 use crate::redirects::reload;
-use crate::{assert_failure, entry, entry_with};
+use crate::{assert_failure, entry, entry_with, eventually};
 use hyper::Method;
 use serde_json::{Value, json};
 use sledge_tests::http::{Raw, Reply};
@@ -253,12 +253,12 @@ fn a_folder_that_is_not_there_yet_is_served_when_it_is() {
         let refused = ask(&server, "GET", "/files/app.js", "");
         assert_failure(&refused, 503, "quarantined", "quarantined", None);
     }
-    let ready = server.admin().get("/readyz").text();
-    assert!(ready.contains("folder /files/*") && ready.contains("No such file"), "{ready}");
+    let ready = || server.admin().get("/readyz").text();
+    eventually("it is said", || ready().contains("folder /files/*") && ready().contains("No such file"));
     fs::create_dir(&folder).expect("a folder");
     fs::write(folder.join("app.js"), "let a = 1").expect("write a file");
     assert_eq!(ask(&server, "GET", "/files/app.js", "").text(), "let a = 1");
-    assert!(!server.admin().get("/readyz").text().contains("folder"), "{}", server.log());
+    eventually("nothing is wrong", || !ready().contains("folder"));
     server.stop();
 }
 
@@ -273,7 +273,7 @@ fn folders_change_at_sighup() {
     assert_eq!(ask(&server, "GET", "/files/app.js", "").text(), "let b = 2");
     reload(&server, config(folder.path(), &json!({ "path": "/nonexistent" })), "/nonexistent: No such file");
     assert_eq!(ask(&server, "GET", "/files/app.js", "").text(), "let b = 2", "as before");
-    assert!(server.admin().get("/readyz").text().contains("/nonexistent: No such file"), "{}", server.log());
+    eventually("it is said", || server.admin().get("/readyz").text().contains("/nonexistent: No such file"));
     let gone = json!({ "workers": 1, "functions": [entry("echo", "echo.wat")] });
     reload(&server, gone, "removed all");
     assert_eq!(ask(&server, "GET", "/files/app.js", "").status, 404);

@@ -62,10 +62,13 @@ fn a_part_of_the_requests_goes_to_the_next_version_until_it_is_promoted() {
     assert!(said.ends_with("\ndeadline_ms: 30000 -> 20700\n"), "{said}");
     let two = answered(&server, 600, "two");
     assert!((100..260).contains(&two), "{two}");
+    let present = json!({ "requests": 600 - two, "failures": 0 });
+    eventually("all are counted", || {
+        let seen = info(&server);
+        seen["canary"]["requests"] == two && seen["canary"]["present"] == present
+    });
     let seen = info(&server);
     assert_eq!((&seen["version"], &seen["canary"]["version"], &seen["canary"]["percent"]), (&json!(1), &json!(2), &json!(30)));
-    assert_eq!(seen["canary"]["requests"], two);
-    assert_eq!(seen["canary"]["present"], json!({ "requests": 600 - two, "failures": 0 }));
     assert!(printed(&server, &["list"]).contains("  1, 30 % 2  "), "{}", printed(&server, &["list"]));
     let versions = || server.admin().get("/functions/f/versions").json().as_array().expect("a list").len();
     assert_eq!(versions(), 1);
@@ -132,7 +135,9 @@ fn a_version_that_fails_more_often_is_given_up() {
         });
         assert_eq!(answered(&server, 50, "one"), 50, "{code}");
         let why = info(&server)["given_up"].as_str().expect("it says why").to_owned();
-        assert!(why.contains("was given up: 100.0 % of 2") && why.contains("failed, and 0.0 % of "), "{why}");
+        let failed = why.split_once("was given up: 100.0 % of ").and_then(|(_, rest)| rest.split_once(' '));
+        let count = failed.and_then(|(count, _)| count.parse::<u64>().ok());
+        assert!(count >= Some(200) && why.contains("failed, and 0.0 % of "), "{why}");
         server.wait_for_log("the gradual deployment was given up");
     }
     // A status that is the client's fault is none of the version's.

@@ -81,13 +81,11 @@ fn equal_requests_are_answered_from_the_table_and_what_was_not_read_does_not_mat
     assert_eq!(hits(&client, "/head", lines, &[], 3), [false, false, true]);
     assert_eq!(hits(&client, "/head", lines, &[("x-a", "")], 1), [false]);
 
-    let admin = server.admin();
-    let metrics = admin.get("/metrics").text();
     for line in [
         r#"sledge_memo_events_total{function="echo",tenant="default",event="hit"} 4"#,
         r#"sledge_memo_refusals_total{function="random",tenant="default",reason="entropy"} 4"#,
     ] {
-        assert!(metrics.contains(line), "{line} is missing in:\n{metrics}");
+        eventually(line, || has_metric(&server, line));
     }
     let explained = |name: &str| command(&server, &["explain-effects", name]);
     let text = explained("random").text();
@@ -160,7 +158,8 @@ fn what_a_run_has_written_is_written_again_with_its_answer() {
         assert_eq!(written("k"), ["stored 1"], "{kv}");
         let explained = command(&server, &["explain-effects", "t"]).text();
         assert!(explained.contains("updated            4 runs"), "{explained}");
-        assert!(has_metric(&server, r#"sledge_memo_events_total{function="t",tenant="default",event="replayed"} 4"#), "{kv}");
+        let replayed = r#"sledge_memo_events_total{function="t",tenant="default",event="replayed"} 4"#;
+        eventually("they are counted", || has_metric(&server, replayed));
         server.stop();
     });
 }

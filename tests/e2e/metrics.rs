@@ -1,6 +1,6 @@
 //! What operators see: metrics, health, logs.
 
-use crate::{entry, entry_with};
+use crate::{entry, entry_with, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use sledge_tests::http::{Raw, TIME_MAX, post_bytes};
@@ -43,7 +43,7 @@ fn requests_are_counted_by_function_tenant_and_outcome() {
         let functions = json!([
             entry_with("echo", "echo.wat", &json!({ "methods": ["POST"] })),
             entry_with("traps", "traps.wat", &json!({ "tenant": "say \"hi\"" })),
-            entry_with("spin", "spin.wat", &json!({ "deadline_ms": 50 })),
+            entry_with("spin", "spin.wat", &json!({ "deadline_ms": 1_000 })),
         ]);
         let server = Server::start(
             json!({ "listeners": listeners, "workers": 2, "quantum_us": 500, "body_bytes_max": 1_000, "functions": functions }),
@@ -58,6 +58,13 @@ fn requests_are_counted_by_function_tenant_and_outcome() {
         assert_eq!(client.post("/spin", "").status, 504);
         assert_eq!(client.post("/nowhere", "").status, 404);
 
+        let last = "sledge_requests_total{function=\"spin\",tenant=\"default\",outcome=\"deadline\"}";
+        eventually("all are counted", || {
+            let metrics = Metrics::of(&server);
+            metrics.sum("sledge_unrouted_requests_total") == 1.0
+                && metrics.get(last) == 1.0
+                && metrics.sum("sledge_requests_total") == 34.0
+        });
         let metrics = Metrics::of(&server);
         let requests = |function: &str, tenant: &str, outcome: &str| {
             metrics.get(&format!("sledge_requests_total{{function=\"{function}\",tenant=\"{tenant}\",outcome=\"{outcome}\"}}"))
@@ -76,7 +83,7 @@ fn requests_are_counted_by_function_tenant_and_outcome() {
             assert!(count == 30.0 || (phase == "reset" && count == 29.0), "{phase}: {count}\n{}", metrics.0);
             assert_eq!(sample("bucket", "le=\"+Inf\","), count, "{phase}");
             // A request that finds an idle worker does not wait at all.
-            assert!((sample("sum", "") > 0.0 || phase == "queue") && sample("sum", "") < 10.0, "{phase}");
+            assert!((sample("sum", "") > 0.0 || phase == "queue") && sample("sum", "") < 60.0, "{phase}");
             let buckets: Vec<f64> = metrics
                 .0
                 .lines()
@@ -85,7 +92,7 @@ fn requests_are_counted_by_function_tenant_and_outcome() {
                 .collect();
             assert!(buckets.is_sorted() && buckets.len() > 20, "{phase}: {buckets:?}");
         }
-        // Fifty milliseconds are many quanta.
+        // A second is many quanta, also where the processor is taken away for a part of it.
         let preemptions = metrics.get("sledge_preemptions_total{function=\"spin\",tenant=\"default\"}");
         assert!(preemptions >= 10.0, "{preemptions}\n{}", metrics.0);
         assert!(metrics.get("sledge_idle_sandboxes") >= 1.0, "{}", metrics.0);
@@ -217,8 +224,8 @@ fn standard_error_is_kept_for_each_function_and_limited() {
 
     // A trap is reported there, too, with its backtrace.
     assert_eq!(client.post("/traps", "u").status, 500);
-    let report = admin.get("/functions/traps/logs").text();
-    assert!(report.contains("unreachable") && report.contains("offset"), "{report}");
+    let report = || admin.get("/functions/traps/logs").text();
+    eventually("it is reported", || report().contains("unreachable") && report().contains("offset"));
     server.stop();
 }
 
@@ -276,8 +283,8 @@ fn lines_say_when_they_were_written_by_which_version_for_which_request() {
     assert_eq!(admin.get("/functions/f/logs?format=xml").status, 400);
 
     assert_eq!(client.try_post("/traps", b"u", &[("x-request-id", "of-a-trap")]).expect("a reply").status, 500);
-    let report = admin.get("/functions/traps/logs").text();
-    assert!(report.contains(" WARN v") && report.contains(" of-a-trap trap: "), "{report}");
+    let report = || admin.get("/functions/traps/logs").text();
+    eventually("it is reported", || report().contains(" WARN v") && report().contains(" of-a-trap trap: "));
     server.stop();
 }
 
@@ -297,6 +304,7 @@ fn requests_are_logged_with_their_ids_where_that_is_wanted() {
     let new = client.try_post("/nowhere", b"", &[("x-request-id", "has a space")]).expect("a reply");
     let id = new.header("x-request-id").expect("an id").to_string();
     assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
+    server.wait_for_log("abc-123");
     server.wait_for_log(&id);
     let lines: Vec<Value> = server.log().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let line = |id: &str| lines.iter().find(|line| line["id"] == id).unwrap_or_else(|| panic!("{id}: {lines:#?}"));

@@ -1,6 +1,6 @@
 //! Phases: what functions declare, what they say, and how long each took.
 
-use crate::{assert_failure, entry_with};
+use crate::{assert_failure, entry_with, eventually};
 use serde_json::{Value, json};
 use sledge_tests::http::Reply;
 use sledge_tests::programs::{self, sledge_command};
@@ -62,6 +62,7 @@ fn a_request_knows_how_long_it_ran_in_each_phase() {
     let of = |name: &str, phase: &str| {
         sample(&server, &format!("sledge_{name}{{function=\"phases\",tenant=\"us\",phase=\"{phase}\"}}"))
     };
+    eventually("both are counted", || of("phase_cpu_seconds_count", "write") == Some(2.0));
     for (phase, count) in [("begin", 2.0), ("read", 1.0), ("work", 1.0), ("write", 2.0)] {
         assert_eq!(of("phase_cpu_seconds_count", phase), Some(count), "{phase}");
         let infinite =
@@ -157,6 +158,7 @@ fn a_deployment_declares_them_anew() {
     let of = |name: &str, phase: &str| {
         sample(&server, &format!("sledge_{name}{{function=\"echo\",tenant=\"default\",phase=\"{phase}\"}}"))
     };
+    eventually("both are counted", || of("phase_cpu_seconds_count", "begin") == Some(1.0));
     // What was counted stays; what is expected is that of the version that is served.
     assert_eq!((of("phase_cpu_seconds_count", "copy"), of("phase_cpu_seconds_count", "begin")), (Some(1.0), Some(1.0)));
     assert_eq!((of("phase_expected_cpu_seconds", "copy"), of("phase_expected_cpu_seconds", "other")), (None, Some(9e-6)));

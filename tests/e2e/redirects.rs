@@ -2,7 +2,7 @@
 
 use crate::deploy::saying;
 use crate::http::{ask as ask_http2, connect, run, speak_http2};
-use crate::{assert_failure, entry, entry_with};
+use crate::{assert_failure, entry, entry_with, eventually};
 use hyper::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -61,8 +61,9 @@ fn clients_are_sent_on_and_no_function_runs() {
     }
     // What has not moved is answered by functions, and where they are sent on clients find one.
     assert_eq!([ask(&server, "POST", "/older", "x").text(), ask(&server, "POST", "/new/x", "y").text()], ["x", "y"]);
-    let metrics = server.admin().get("/metrics").text();
-    assert!(metrics.contains("sledge_redirected_requests_total{thread=\"worker-0\"} 9"), "{metrics}");
+    let metrics = || server.admin().get("/metrics").text();
+    eventually("all are counted", || metrics().contains("sledge_redirected_requests_total{thread=\"worker-0\"} 9"));
+    let metrics = metrics();
     assert!(!metrics.contains("sledge_requests_total{function=\"all\",tenant=\"default\",outcome=\"ok\"} 2"), "{metrics}");
     server.stop();
 }

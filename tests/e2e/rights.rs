@@ -1,7 +1,7 @@
 //! Clients that may only read, and those that may only ask for metrics.
 
 use crate::deploy::saying;
-use crate::entry;
+use crate::{entry, eventually};
 use serde_json::{Value, json};
 use sledge_tests::http::{Client, Reply, TIME_MAX};
 use sledge_tests::process;
@@ -87,8 +87,9 @@ fn metrics_have_an_address_of_their_own() {
     let address = address(&server, "metrics");
     let client = Client::new(address.parse().expect("an address"), TIME_MAX);
     assert_eq!(server.client().post("/echo", "x").status, 200);
+    eventually("it is counted", || client.get("/metrics").text().contains("sledge_requests_total{function=\"echo\""));
     let metrics = client.get("/metrics");
-    assert!(metrics.status == 200 && metrics.text().contains("sledge_requests_total{function=\"echo\""), "{}", metrics.text());
+    assert_eq!(metrics.status, 200);
     assert!(metrics.text().ends_with("# EOF\n") && metrics.header("content-type").is_some_and(|of| of.contains("openmetrics")));
     assert_eq!([client.get("/healthz").status, client.get("/readyz").status], [200, 200]);
     for target in ["/functions", "/functions/echo", "/functions/echo/logs", "/status", "/", "/metrics/"] {

@@ -1,6 +1,6 @@
 //! How requests by gRPC ended, in the access log, the metrics and the spans: their status of HTTP is 200, and gRPC's comes last.
 
-use crate::collector::Collector;
+use crate::collector::{Collector, Span};
 use crate::grpc::{call, callee};
 use crate::http::{connect, run, speak_http2};
 use crate::{LISTENERS, entry, eventually};
@@ -54,15 +54,24 @@ fn the_status_of_a_request_by_grpc_is_logged_counted_and_traced() {
         let (folder, collector) = (tempfile::tempdir().expect("a folder"), Collector::start());
         let telemetry = json!({ "endpoint": format!("http://{}", collector.address) });
         let server = start(folder.path(), &json!(listeners), &json!({ "access_log": true, "telemetry": telemetry }));
+        let metrics = || Admin::new(folder.path().join("admin.sock")).get("/metrics").text();
         run(async {
             let sender = speak_http2(connect(&server).await).await;
             for (path, timeout, _) in CALLS {
                 call(&sender, path, timeout, "").await;
             }
             // A client that leaves before there is a reply has no line, as with HTTP.
-            let request = Request::post("http://test/t.Callee/Nap").header("content-type", "application/grpc");
+            let request = Request::post("http://test/t.Callee/Late").header("content-type", "application/grpc");
             let request = request.body(Full::<Bytes>::from("")).expect("a request");
-            let _ = tokio::time::timeout(Duration::from_millis(50), sender.clone().send_request(request)).await;
+            // No other is under way.
+            while !metrics().contains("\nsledge_requests_under_way 0\n") {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let mut sender = sender.clone();
+            let mut reply = Box::pin(sender.send_request(request));
+            while !metrics().contains("\nsledge_requests_under_way 1\n") {
+                assert!(tokio::time::timeout(Duration::from_millis(20), &mut reply).await.is_err(), "it is answered");
+            }
         });
         assert_eq!(server.client().post("/echo", "x").status, 200);
         eventually("all are logged", || lines(&server).len() == CALLS.len() + 1);
@@ -76,12 +85,13 @@ fn the_status_of_a_request_by_grpc_is_logged_counted_and_traced() {
         assert_eq!(line("/t.Callee/Torn")["bytes"].as_u64(), Some(4));
         assert!(line("/echo").get("grpc_status").is_none_or(Value::is_null));
 
-        let spans = collector.wait_for(|spans| {
-            let is_there = |path: &str| spans.iter().any(|span| span.kind == SERVER && span.get("url.path") == path);
-            CALLS.iter().all(|(path, ..)| is_there(path))
-        });
+        // Not of the client that left.
+        let is_of = |span: &Span, path: &str| {
+            span.kind == SERVER && span.get("url.path") == path && span.get("rpc.status_code") != "CANCELLED"
+        };
+        let spans = collector.wait_for(|spans| CALLS.iter().all(|(path, ..)| spans.iter().any(|span| is_of(span, path))));
         for (path, _, status) in CALLS {
-            let span = spans.iter().find(|span| span.kind == SERVER && span.get("url.path") == path).expect(path);
+            let span = spans.iter().find(|span| is_of(span, path)).expect(path);
             let found = ["rpc.system.name", "rpc.method", "rpc.status_code"].map(|key| span.get(key).to_owned());
             assert_eq!(found, ["grpc", &path[1..], status], "{span:?}");
             // What a client did wrong is none of the server's errors.
@@ -101,7 +111,6 @@ fn the_status_of_a_request_by_grpc_is_logged_counted_and_traced() {
         let sample = |status: &str, count: u64| {
             format!("sledge_grpc_requests_total{{function=\"callee\",tenant=\"default\",grpc_status=\"{status}\"}} {count}\n")
         };
-        let metrics = || Admin::new(folder.path().join("admin.sock")).get("/metrics").text();
         eventually("all are counted", || counted.iter().all(|(status, count)| metrics().contains(&sample(status, *count))));
         let text = metrics();
         let samples: Vec<&str> = text.lines().filter(|line| line.starts_with("sledge_grpc_requests_total")).collect();

@@ -88,8 +88,9 @@ fn a_request_is_a_span_and_so_are_its_parts() {
         let before = now_ns();
         let reply = ask(&server, "/some/thing?secret=1", "hello", &[("user-agent", "test/1")]);
         assert_eq!(reply.text(), "hello");
-        let after = now_ns();
         let spans = collector.wait_for(|spans| spans.len() >= 4);
+        // The reply may be here before the server looks at its clock.
+        let after = now_ns();
         let span = spans.iter().find(|span| span.kind == SERVER).expect("a span of the request").clone();
         assert_eq!((span.name.as_str(), span.parent.as_str(), span.error.as_deref()), ("POST /some/*", "", None), "{listeners}");
         assert!(before <= span.begin_ns && span.begin_ns < span.end_ns && span.end_ns <= after, "{before} {after} {span:?}");
@@ -212,7 +213,7 @@ fn what_goes_wrong_is_an_error_with_its_reason() {
     let collector = Collector::start();
     let functions = json!([
         entry("traps", "traps.wat"),
-        entry_with("spin", "spin.wat", &json!({ "deadline_ms": 50 })),
+        entry_with("spin", "spin.wat", &json!({ "deadline_ms": 1_500 })),
         entry_with("dear", "spin.wat", &json!({ "cpu_ms_max": 20 })),
         entry_with("exit", "exit.c", &json!({ "args": ["7"] })),
         entry_with("wait", "wait.wat", &json!({ "deadline_ms": 60_000 })),

@@ -1,6 +1,6 @@
 //! Workflows: real functions in the order that a definition says, over HTTP.
 
-use crate::{assert_failure, entry_with, eventually};
+use crate::{assert_failure, entry_with, eventually, fastest_below};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use sledge_tests::http::{Client, Reply, TIME_MAX};
@@ -119,11 +119,11 @@ fn what_one_function_replies_is_the_input_of_the_next() {
     assert_eq!(served.output("by_path", &json!({ "word": "long" })), json!("First"));
     assert_eq!(served.output("by_query", &json!({ "a": 7, "b": 8 })), json!({ "large": 15 }));
     assert_eq!(served.error("by_query", &json!({ "a": 1, "b": 2 })), ("TooSmall".to_owned(), "only 3".to_owned()));
-    let metrics = served.server.admin().get("/metrics").text();
-    let counts = metrics
-        .lines()
-        .filter_map(|line| line.strip_prefix("sledge_workflow_requests_total{")?.split(' ').next_back()?.parse::<u64>().ok());
-    assert_eq!(counts.sum::<u64>(), 5);
+    eventually("all are counted", || {
+        let metrics = served.server.admin().get("/metrics").text();
+        let lines = metrics.lines().filter_map(|line| line.strip_prefix("sledge_workflow_requests_total{"));
+        lines.filter_map(|line| line.split(' ').next_back()?.parse::<u64>().ok()).sum::<u64>() == 5
+    });
     served.server.stop();
 }
 
@@ -177,22 +177,20 @@ fn branches_and_items_run_at_the_same_time() {
         json!({ "Both": { "Type": "Parallel", "Branches": [machine("Never", json!({ "Never": task("fn:task", &json!({ "Parameters": "never" })) })), slow()], "End": true } }),
     );
     let served = serve(&[("parallel", parallel), ("map", map), ("fails", fails)]);
-    // The machine may stop for a while: the shortest of three tells.
-    let times = (0..3).map(|_| {
+    // One after the other they would take 600 ms.
+    fastest_below("two at the same time", Duration::from_millis(580), || {
         let began = Instant::now();
         assert_eq!(served.output("parallel", &json!("slow")), json!(["done", "done", 7]));
         began.elapsed()
     });
-    let took = times.min().expect("three times");
-    assert!(took < Duration::from_millis(580), "one after the other: {took:?}");
-    let times = (0..3).map(|_| {
+    // One after the other they would take 900 ms.
+    let took = fastest_below("two at the same time", Duration::from_millis(890), || {
         let began = Instant::now();
         let words = json!({ "words": ["slow", "slow", "slow", 4] });
         assert_eq!(served.output("map", &words), json!(["done", "done", "done", 4]));
         began.elapsed()
     });
-    let took = times.min().expect("three times");
-    assert!((Duration::from_millis(590)..Duration::from_millis(890)).contains(&took), "two at the same time: {took:?}");
+    assert!(took >= Duration::from_millis(590), "more than two at the same time: {took:?}");
     // What fails ends what runs beside it.
     let began = Instant::now();
     assert_eq!(served.error("fails", &json!("refuse")).0, "Refused");
@@ -205,7 +203,7 @@ fn time_is_limited_for_a_task_and_for_the_whole() {
     let never =
         json!({ "Parameters": "never", "TimeoutSeconds": 1, "Catch": [{ "ErrorEquals": ["States.Timeout"], "Next": "Late" }] });
     let served = serve_with(
-        &json!({ "deadline_ms": 3_000 }),
+        &json!({ "deadline_ms": 8_000 }),
         &[
             (
                 "late",
@@ -275,7 +273,7 @@ fn what_a_client_does_wrong_is_said_and_one_that_leaves_ends_its_execution() {
     let large = json!("x".repeat(300_000));
     assert_eq!(served.error("w", &large).0, "States.DataLimitExceeded");
     assert_eq!(served.output("w", &json!({ "a": 1 })), json!({ "Value": 1 }));
-    let impatient = Client::new(served.server.address, Duration::from_millis(300));
+    let impatient = Client::new(served.server.address, Duration::from_secs(3));
     assert!(impatient.try_post("/w", b"\"never\"", &[]).is_err());
     // Its function is gone with it, and nothing comes behind it.
     let is_cancelled =

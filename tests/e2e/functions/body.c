@@ -86,6 +86,7 @@ int main(void) {
         mark(name);
     } else if (strcmp(word, "trailer") == 0) {
         tell_trailer(name);
+        mark(name);
         printf("%ld\n", drain());
         tell_trailer(name);
     } else if (strcmp(word, "poll") == 0) {
