@@ -6,7 +6,7 @@ use sledge_tests::http::{Client, Raw, Reply, post_bytes};
 use sledge_tests::server::Server;
 use std::time::{Duration, Instant};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The head of a request whose body has not come yet.
 fn head(path: &str) -> String {
@@ -43,7 +43,8 @@ fn one_of_two_refused(server: &Server) -> (Reply, Raw) {
 #[test]
 fn a_function_at_its_limits_answers_429_before_the_body_is_read() {
     for listeners in LISTENERS {
-        let spin = json!({ "deadline_ms": 3000, "concurrency_max": 1, "queue_max": 1 });
+        // Long enough for all that is asked meanwhile.
+        let spin = json!({ "deadline_ms": 8000, "concurrency_max": 1, "queue_max": 1 });
         let functions = json!([entry_with("spin", "spin.wat", &spin), entry("echo", "echo.wat")]);
         let server = Server::start(json!({ "listeners": listeners, "functions": functions }));
         let running = spinning(&server);
@@ -110,7 +111,7 @@ fn a_client_that_left_makes_room() {
 
 #[test]
 fn a_saturated_server_answers_503_before_the_body_is_read() {
-    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 2000 }));
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 8000 }));
     let server = Server::start(json!({ "requests_max": 1, "functions": [spin, entry("echo", "echo.wat")] }));
     let mut taken = spinning(&server);
     let refused = server.client().post("/echo", "x");
@@ -128,7 +129,7 @@ fn a_saturated_server_answers_503_before_the_body_is_read() {
 #[test]
 fn what_has_expired_is_not_run() {
     let functions = json!([
-        entry_with("spin", "spin.wat", &json!({ "deadline_ms": 1500 })),
+        entry_with("spin", "spin.wat", &json!({ "deadline_ms": 600_000 })),
         entry_with("short", "spin.wat", &json!({ "deadline_ms": 100 })),
     ]);
     let server = Server::start(json!({ "workers": 1, "policy": "fifo", "functions": functions }));
@@ -136,7 +137,8 @@ fn what_has_expired_is_not_run() {
     for _ in 0..5 {
         assert_failure(&server.client().post("/short", ""), 504, "deadline", "deadline_exceeded", Some("short"));
     }
-    assert_eq!(long.reply().expect("a reply").status, 504);
+    assert!(!long.answers_within(Duration::from_millis(1)), "it runs still");
+    drop(long);
     let log = server.stop_for_log();
     assert!(!log.contains("killed function=\"short\""), "it was begun:\n{log}");
 }
@@ -144,7 +146,7 @@ fn what_has_expired_is_not_run() {
 #[test]
 fn with_admission_by_utilisation_what_cannot_be_done_in_time_is_refused() {
     // A tenth of a second of work, to be done in two: with one worker twenty at a time at most, fewer on a busy machine, two on one that is
-    // ten times as slow.
+    // ten times as slow. As many again are done in two seconds of a client that is delayed while it asks.
     let busy = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 2000, "cpu_ms_max": 100 }));
     let functions = json!([busy, entry("echo", "echo.wat")]);
     let server = Server::start(json!({ "workers": 1, "policy": "edf", "admission": "utilisation", "functions": functions }));
@@ -152,7 +154,7 @@ fn with_admission_by_utilisation_what_cannot_be_done_in_time_is_refused() {
     for _ in 0..3 {
         assert_failure(&server.client().post("/spin", ""), 500, "cpu_limit", "cpu_limit", Some("spin"));
     }
-    let mut clients: Vec<Raw> = (0..40).map(|_| Raw::connect(server.address)).collect();
+    let mut clients: Vec<Raw> = (0..80).map(|_| Raw::connect(server.address)).collect();
     clients.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
     let replies: Vec<_> = clients.iter_mut().map(|raw| raw.reply().expect("a reply")).collect();
     let count = |status| replies.iter().filter(|reply| reply.status == status).count();
@@ -164,37 +166,53 @@ fn with_admission_by_utilisation_what_cannot_be_done_in_time_is_refused() {
     server.stop();
 }
 
-/// More than can be done by the deadline: what cannot be is refused before it costs anything, and what is taken is answered in time.
+/// Requests of `busy` that have run.
+fn have_run(server: &Server) -> usize {
+    let text = server.admin().get("/metrics").text();
+    let sample = "sledge_run_seconds_count{function=\"busy\",tenant=\"default\"} ";
+    text.lines().find_map(|line| line.strip_prefix(sample)?.parse().ok()).unwrap_or(0)
+}
+
+/// More than can be done by the deadline: what cannot be is refused before it runs, and what is taken is answered in time.
 #[test]
 fn by_default_what_cannot_be_done_in_time_is_refused_before_it_runs() {
-    let busy = entry_with("busy", "busy.wat", &json!({ "deadline_ms": 1000 }));
+    const DEADLINE: Duration = Duration::from_secs(4);
+    let busy = entry_with("busy", "busy.wat", &json!({ "deadline_ms": DEADLINE.as_millis() as u64 }));
     let server = Server::start(json!({ "workers": 1, "functions": [busy, entry("echo", "echo.wat")] }));
     let work = |rounds: u64| post_bytes("/busy", &rounds.to_le_bytes(), "");
-    let ask = |rounds| {
-        let start = Instant::now();
+    let status = |rounds| {
         let mut raw = Raw::connect(server.address);
         raw.send(work(rounds));
-        assert_eq!(raw.reply().expect("a reply").status, 200);
-        start.elapsed()
+        raw.reply().expect("a reply").status
     };
-    // What takes about 40 ms here; the server learns how long that is.
-    let rounds = 40_000_000 / (ask(1_000_000).as_micros() as u64).max(1) * 1_000;
-    let once = (0..5).map(|_| ask(rounds)).min().expect("five");
-    let possible = (Duration::from_secs(1).as_nanos() / once.as_nanos()) as usize;
-    let before = server.cpu_time();
+    // Of several, the one that nothing else on the machine has delayed.
+    let fastest = |rounds| {
+        let times = (0..5).map(|_| {
+            let start = Instant::now();
+            assert_eq!(status(rounds), 200);
+            start.elapsed()
+        });
+        times.min().expect("five")
+    };
+    // What takes about 100 ms here; the server learns how long that is.
+    let rounds = 100_000_000 / (fastest(1_000_000).as_micros() as u64).max(1) * 1_000;
+    let possible = (DEADLINE.as_nanos() / fastest(rounds).as_nanos()).max(2) as usize;
+    crate::eventually("all are counted", || have_run(&server) == 10);
     let mut clients: Vec<Raw> = (0..4 * possible).map(|_| Raw::connect(server.address)).collect();
     clients.iter_mut().for_each(|raw| raw.send(work(rounds)));
     let replies: Vec<Reply> = clients.iter_mut().map(|raw| raw.reply().expect("a reply")).collect();
-    let used = server.cpu_time() - before;
     let count = |status| replies.iter().filter(|reply| reply.status == status).count();
     let shown = || format!("{} of {possible} possible, {} refused, {} late", count(200), count(503), count(504));
     // Where other processes take the processor away, some are late; how many is measured by `promises --group order`.
     assert!(count(200) >= 1 && count(503) >= possible, "{}", shown());
-    assert!(used < once * u32::try_from(count(200) + count(504) + 3).expect("few") * 2, "{used:?} for {}", shown());
+    // Those that are refused have not run, nor have some of those that are late.
+    crate::eventually("all are counted", || have_run(&server) >= 10 + count(200));
+    let ran = have_run(&server) - 10;
+    assert!(ran <= count(200) + count(504), "{ran} ran, {}", shown());
     let refused = replies.iter().find(|reply| reply.status == 503).expect("one was refused");
     assert_failure(refused, 503, "unavailable", "overloaded", Some("busy"));
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
-    ask(rounds);
+    crate::eventually("there is time again", || status(rounds) == 200);
     assert_eq!(server.client().post("/echo", "x").text(), "x");
     server.stop();
 }

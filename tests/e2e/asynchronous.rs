@@ -161,16 +161,18 @@ fn calls_that_were_taken_are_made_once_over_kills() {
 fn workflows_with_limits_have_queues_that_can_be_seen() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("slow.json");
-    let definition = json!({ "StartAt": "W", "States": { "W": { "Type": "Wait", "Seconds": 1, "End": true } } });
+    let definition = json!({ "StartAt": "W", "States": { "W": { "Type": "Wait", "SecondsPath": "$.seconds", "End": true } } });
     fs::write(&path, definition.to_string()).expect("write a definition");
     let limits = json!({ "key": "$.customer", "running_max": 1 });
     let workflow = json!({ "name": "slow", "path": path, "type": "standard", "limits": limits });
     let config = json!({ "kv": folder.path().join("kv.redb"), "functions": [task(&json!({}))], "workflows": [workflow] });
     let server = Server::start(config.clone());
-    let start = |name: &str, customer: &str| {
-        server.client().post(&format!("/slow?name={name}"), json!({ "customer": customer }).to_string()).json()["status"].clone()
+    let start = |name: &str, customer: &str, seconds: u32| {
+        let input = json!({ "customer": customer, "seconds": seconds }).to_string();
+        server.client().post(&format!("/slow?name={name}"), input).json()["status"].clone()
     };
-    let statuses = [start("a1", "a"), start("a2", "a"), start("b1", "b"), start("a3", "a")];
+    // Those that run do so until they are stopped.
+    let statuses = [start("a1", "a", 600), start("a2", "a", 1), start("b1", "b", 600), start("a3", "a", 600)];
     assert_eq!(statuses, ["RUNNING", "QUEUED", "RUNNING", "QUEUED"]);
     assert_eq!(printed(&server, &["workflow", "queues", "slow"]), "key  running  queued\na    1        2\nb    1        0");
     let queued = printed(&server, &["workflow", "list", "slow", "--status", "queued"]);
@@ -179,9 +181,11 @@ fn workflows_with_limits_have_queues_that_can_be_seen() {
     for (name, value) in [("open", 4), ("queued", 2)] {
         assert!(metrics.contains(&format!("sledge_executions_{name} {value}\n")), "{name}: {metrics}");
     }
-    printed(&server, &["workflow", "stop", "slow", "a3"]);
-    let ended = printed(&server, &["workflow", "start", "slow", r#"{"customer": "a"}"#, "--wait"]);
-    assert_eq!(ended, r#"{"customer":"a"}"#, "it was the third of its customer");
+    for name in ["a3", "a1", "b1"] {
+        printed(&server, &["workflow", "stop", "slow", name]);
+    }
+    let ended = printed(&server, &["workflow", "start", "slow", r#"{"customer": "a", "seconds": 0}"#, "--wait"]);
+    assert_eq!(ended, r#"{"customer":"a","seconds":0}"#, "it was the third of its customer");
     assert!(printed(&server, &["workflow", "queues", "slow"]).lines().count() == 1);
     let long = server.client().post("/slow", json!({ "customer": "x".repeat(300) }).to_string());
     assert_eq!((long.status, &long.json()["code"]), (400, &json!("bad_key")));

@@ -9,7 +9,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use sledge_tests::http::{Client, Raw, post_bytes};
+use sledge_tests::http::{Client, Raw, TIME_MAX, post_bytes};
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::random::Random;
 use sledge_tests::server::Server;
@@ -85,7 +85,7 @@ fn open_connections(server: &Server) -> u64 {
 fn junk_on_a_tls_port_hinders_no_other_client() {
     let folder = tempfile::tempdir().expect("a folder");
     let (files, connector, _) = certificate(folder.path());
-    let mut config = json!({ "workers": 2, "head_timeout_ms": 3_000, "functions": [entry("echo", "echo.wat")] });
+    let mut config = json!({ "workers": 2, "head_timeout_ms": 8_000, "functions": [entry("echo", "echo.wat")] });
     files.as_object().expect("an object").iter().for_each(|(key, value)| config[key] = value.clone());
     let server = Server::start(config);
     let good = || {
@@ -150,7 +150,7 @@ fn slow_heads_hinder_no_other_client_and_do_not_pile_up() {
         assert!(server.private_bytes() < before + (64 << 20), "round {round}");
     }
     // All are gone after their time, whatever they send.
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + TIME_MAX;
     for stream in &mut slow {
         stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
         let mut rest = [0; 512];
@@ -297,9 +297,9 @@ fn floods_of_frames_that_carry_nothing_end_that_connection_only() {
     ];
     for (what, begin, frame) in cases {
         let before = server.cpu_time();
-        let (frames, told) = flood(server.address, begin, frame, Duration::from_secs(3));
+        let (frames, told) = flood(server.address, begin, frame, GOOD_TIME_MAX);
         let spent = server.cpu_time() - before;
-        assert!(spent < Duration::from_millis(300), "{what}: {spent:?} for {frames} frames");
+        assert!(spent < Duration::from_secs(1), "{what}: {spent:?} for {frames} frames");
         // GOAWAY, ENHANCE_YOUR_CALM; with words where the library counts for itself.
         let is_told = told.windows(17).any(|frame| frame[3] == 7 && frame[13..] == [0, 0, 0, 11]);
         assert!(is_told, "{what}: after {frames} frames: {told:?}");

@@ -62,7 +62,7 @@ fn definitions() -> Vec<(&'static str, &'static str, &'static str, Value)> {
     let ask = task("fn:task.waitForTaskToken", &json!({ "Parameters": { "token.$": "$$.Task.Token" }, "HeartbeatSeconds": 600 }));
     let wait = json!({ "Type": "Wait", "Seconds": 3_600, "End": true });
     let named = json!({ "Type": "Pass", "Parameters": { "id.$": "$$.Execution.Id", "name.$": "$$.Execution.Name", "input.$": "$" }, "End": true });
-    let soon = json!({ "Type": "Wait", "Seconds": 1, "Next": "Add" });
+    let soon = json!({ "Type": "Wait", "Seconds": 4, "Next": "Add" });
     let add = task("kv:add", &json!({ "Parameters": { "Key": "stayed" } }));
     let peek = task("kv:get", &json!({ "Parameters": { "Key": "stayed" } }));
     vec![
@@ -99,7 +99,7 @@ impl Served {
             let path = folder.path().join(format!("{tenant}-{name}.json"));
             fs::write(&path, definition.to_string()).expect("write a definition");
             json!({ "name": name, "path": path, "type": kind, "tenant": tenant, "route": format!("/{tenant}/{name}"),
-                    "executions_max": if name == "long" { 2 } else { 1_000 }, "deadline_ms": if name == "slow" { 500 } else { 10_000 } })
+                    "executions_max": if name == "long" { 2 } else { 1_000 }, "deadline_ms": if name == "slow" { 500 } else { 30_000 } })
         });
         let keys = SECRETS.map(|(id, secret)| {
             let path = folder.path().join(id);
@@ -348,7 +348,7 @@ fn express_executions_are_waited_for() {
     leaves.write_all(request.as_bytes()).expect("send a request");
     thread::sleep(Duration::from_millis(300));
     drop(leaves);
-    thread::sleep(Duration::from_millis(1_500));
+    thread::sleep(Duration::from_millis(5_000));
     assert_eq!(sync("peek", &json!({})).json()["output"], r#"{"Value":null,"Found":false}"#);
     assert_eq!(sync("leave", &json!({})).json()["output"], r#"{"Value":1}"#);
     assert_eq!(sync("peek", &json!({})).json()["output"], r#"{"Value":1,"Found":true}"#);

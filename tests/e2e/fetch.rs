@@ -283,7 +283,7 @@ fn an_upstream_that_fails_is_an_error_and_no_more() {
 fn requests_end_with_the_function_that_made_them() {
     for listeners in LISTENERS {
         let (address, begun, ended) = answering("");
-        let fetch = entry_with("fetch", "fetch.c", &json!({ "http_hosts": [address.to_string()], "deadline_ms": 500 }));
+        let fetch = entry_with("fetch", "fetch.c", &json!({ "http_hosts": [address.to_string()], "deadline_ms": 3_000 }));
         let server = Server::start(json!({ "listeners": listeners, "workers": 1, "functions": [fetch] }));
         let reply = server.client().post("/fetch", format!("POST http://{address}/ x"));
         assert_failure(&reply, 504, "deadline", "deadline_exceeded", Some("fetch"));
@@ -348,20 +348,33 @@ fn servers_have_to_prove_their_identity() {
 #[test]
 fn a_thousand_that_wait_for_an_upstream_hold_up_no_other() {
     const WAITING: usize = 1_000;
-    let wait = entry_with("wait", "wait.wat", &json!({ "deadline_ms": 60_000 }));
-    let slow = Server::start(json!({ "workers": 1, "functions": [wait] }));
-    let fetch = entry_with("fetch", "fetch.c", &json!({ "http_hosts": [slow.address.to_string()], "deadline_ms": 60_000 }));
+    // It answers when all have asked, and the test says so.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen");
+    let address = listener.local_addr().expect("an address");
+    let ((all, wait_for_all), (go, wait_for_go)) = (mpsc::channel(), mpsc::channel::<()>());
+    let slow = thread::spawn(move || {
+        let streams: Vec<TcpStream> = listener.incoming().flatten().take(WAITING).collect();
+        all.send(()).expect("the test waits");
+        wait_for_go.recv_timeout(TIME_MAX).expect("it goes on");
+        for mut stream in &streams {
+            assert!(read_request(&mut BufReader::new(stream)), "a request");
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").expect("it takes an answer");
+        }
+    });
+    let fetch = entry_with("fetch", "fetch.c", &json!({ "http_hosts": [address.to_string()], "deadline_ms": 300_000 }));
     let server = Server::start(json!({ "workers": 1, "functions": [fetch, entry("echo", "echo.wat")] }));
-    let body = format!("wait http://{}/wait 3000000000", slow.address);
-    let start = Instant::now();
+    let body = format!("wait http://{address}/wait 0");
     let mut waiting: Vec<Raw> = (0..WAITING).map(|_| Raw::connect(server.address)).collect();
     waiting.iter_mut().for_each(|raw| raw.send(post_bytes("/fetch", body.as_bytes(), "")));
-    let (client, mut times) = (server.client(), Vec::new());
-    while start.elapsed() < Duration::from_millis(2_500) || times.len() < 100 {
+    wait_for_all.recv_timeout(TIME_MAX).expect("all have asked");
+    let client = server.client();
+    let times = (0..100).map(|_| {
         let asked = Instant::now();
         assert_eq!(client.post("/echo", "quick").text(), "quick");
-        times.push(asked.elapsed());
-    }
+        asked.elapsed()
+    });
+    let mut times: Vec<Duration> = times.collect();
+    go.send(()).expect("it waits");
     for raw in &mut waiting {
         let reply = raw.reply().expect("a reply");
         assert_eq!((reply.status, reply.text().as_str()), (200, "200\n"), "{reply:?}");
@@ -369,7 +382,7 @@ fn a_thousand_that_wait_for_an_upstream_hold_up_no_other() {
     times.sort();
     let median = times[times.len() / 2];
     // Others share this machine: the row `fetch-1000-ping-p99-ratio` in benches/promises.toml is the one that measures.
-    assert!(median < Duration::from_millis(100), "{median:?} of {} in the middle", times.len());
+    assert!(median < Duration::from_millis(250), "{median:?} of {} in the middle", times.len());
+    slow.join().expect("it has answered");
     server.stop();
-    slow.stop();
 }

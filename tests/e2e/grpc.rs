@@ -1,7 +1,7 @@
 //! gRPC: calls of functions by functions and of other servers (`sledge:rpc`), and what the front says to clients that speak it.
 
 use crate::http::{certificate, connect, run, speak_http2};
-use crate::{LISTENERS, entry, entry_with, eventually};
+use crate::{LISTENERS, entry, entry_with, eventually, fastest_below};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2::SendRequest;
@@ -90,7 +90,7 @@ fn a_call_of_one_message_has_its_reply_at_once_unless_it_waits_or_is_large() {
     ];
     // Where the machine stops for a while within a quantum, the callee gets a turn of its own.
     let soon = |text: &str, at_once: &[&str]| {
-        let got = (0..3).map(|_| ask(text)).find(|got| got == at_once);
+        let got = (0..50).map(|_| ask(text)).find(|got| got == at_once);
         assert!(got.is_some(), "{:?} in place of {at_once:?}", ask(text));
     };
     soon(text, &at_once);
@@ -113,7 +113,7 @@ fn a_call_of_another_server_has_a_reply_or_says_why_not() {
     let calling = start(&[caller(&json!({ "url": url }))]);
     let client = calling.client();
     answers(&client);
-    assert_eq!(lines(&client, "within 100 t.Callee/Late"), ["4 the call has taken longer than it may|0 | "]);
+    assert_eq!(lines(&client, "within 1500 t.Callee/Late"), ["4 the call has taken longer than it may|0 | "]);
     eventually("what is late is ended there, too", || {
         has_ended(&server, "callee", "cancelled") || has_ended(&server, "callee", "deadline")
     });
@@ -155,16 +155,14 @@ fn calls_overlap() {
         let server = start(&[callee(&json!({}))]);
         let url = json!({ "url": format!("http://{}", server.address) });
         let calling = start(&[callee(&json!({})), caller(if edge == "local" { &function } else { &url })]);
-        // The machine may stop for a while: the shortest of three tells.
-        let times = (0..3).map(|_| {
+        // One after the other they would take 800 ms.
+        let took = fastest_below(edge, Duration::from_millis(750), || {
             let begin = Instant::now();
             let got = lines(&calling.client(), "both t.Callee/Nap\nboth t.Callee/Nap");
             assert_eq!(got, ["0 0 |0 | 7", "0 |0 | 7", "0 0 |0 | 7", "0 |0 | 7"], "{edge}");
             begin.elapsed()
         });
-        let took = times.min().expect("three times");
-        // One after the other they would take 800 ms.
-        assert!(took >= Duration::from_millis(400) && took < Duration::from_millis(750), "{edge}: {took:?}");
+        assert!(took >= Duration::from_millis(400), "{edge}: {took:?}");
         calling.stop();
         server.stop();
     }
@@ -185,10 +183,10 @@ fn a_call_that_is_closed_is_cancelled() {
 
 #[test]
 fn a_call_has_the_time_that_it_says_and_no_more_than_its_caller() {
-    let short = entry_with("caller", "rpc.c", &json!({ "edges": { "t.Callee": local() }, "deadline_ms": 300 }));
+    let short = entry_with("caller", "rpc.c", &json!({ "edges": { "t.Callee": local() }, "deadline_ms": 2_000 }));
     for (caller, text, outcome) in [
-        (caller(&local()), "within 100 t.Callee/Late", "4 function `callee`: deadline_exceeded|0 | "),
-        (caller(&local()), "within 100 t.Callee/Tired", "4 function `callee`: deadline_exceeded|5 tired| "),
+        (caller(&local()), "within 1500 t.Callee/Late", "4 function `callee`: deadline_exceeded|0 | "),
+        (caller(&local()), "within 1500 t.Callee/Tired", "4 function `callee`: deadline_exceeded|5 tired| "),
         (short, "within 10000 t.Callee/Late", "504"),
     ] {
         let server = start(&[callee(&json!({})), caller]);
@@ -196,7 +194,7 @@ fn a_call_has_the_time_that_it_says_and_no_more_than_its_caller() {
         let reply = server.client().post("/caller", text);
         let got = if reply.status == 200 { reply.text() } else { reply.status.to_string() };
         assert_eq!(got.trim_end_matches('\n'), outcome, "{text}");
-        assert!(begin.elapsed() < Duration::from_secs(10), "{text}");
+        assert!(begin.elapsed() < Duration::from_secs(18), "{text}");
         eventually("the callee ends", || has_ended(&server, "callee", "deadline"));
         server.stop();
     }
@@ -315,7 +313,7 @@ fn clients_that_speak_grpc_are_told_of_failures_in_its_words() {
             }
             // What fails after its head is out says so behind what it wrote.
             for (path, timeout, body, status) in
-                [("/t.Callee/Torn", None, "torn", "13"), ("/t.Callee/Tired", Some("100m"), "tired", "4")]
+                [("/t.Callee/Torn", None, "torn", "13"), ("/t.Callee/Tired", Some("2S"), "tired", "4")]
             {
                 let (head, got, trailers) = call(&sender, path, timeout, "").await;
                 assert_eq!(

@@ -1,16 +1,16 @@
 //! The key-value store, as functions see it: every operation, its errors, tenants and limits, what a server that is killed leaves.
 
 use crate::fetch::certificates;
-use crate::{entry, entry_with};
+use crate::{entry, entry_with, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sledge_tests::http::Client;
-use sledge_tests::server::Server;
+use sledge_tests::server::{Server, free_address};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,8 @@ pub(crate) struct Redis {
 impl Redis {
     pub(crate) fn start() -> Redis {
         let folder = tempfile::tempdir().expect("a folder");
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr()).expect("a port").port();
+        // One that the system gives to no other socket until it is used.
+        let port = free_address().port();
         let child = Redis::spawn(folder.path(), port);
         Redis { folder, port, child }
     }
@@ -56,9 +57,10 @@ impl Redis {
 
     /// Waits until it listens.
     fn run(command: &mut Command, port: u16) -> Child {
-        let child = command.spawn().expect("redis-server, which scripts/setup installs");
+        let mut child = command.spawn().expect("redis-server, which scripts/setup installs");
         let end = Instant::now() + sledge_tests::http::TIME_MAX;
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert!(child.try_wait().expect("its state").is_none(), "redis-server has ended");
             assert!(Instant::now() < end, "redis-server does not listen");
             thread::sleep(Duration::from_millis(5));
         }
@@ -310,11 +312,11 @@ fn what_was_acknowledged_outlives_a_kill() {
             ask(&server.client(), "/kv", "get n")[0].split_once(' ').expect("a value").1.parse().expect("a number")
         };
         assert!(before >= total, "{before} after {total} were acknowledged");
-        let (address, over) = (server.address, AtomicBool::new(false));
+        let (address, over, seen) = (server.address, AtomicBool::new(false), AtomicBool::new(false));
         let (acknowledged, asked) = thread::scope(|scope| {
             let clients: Vec<_> = (0..4)
                 .map(|_| {
-                    let over = &over;
+                    let (over, seen) = (&over, &seen);
                     scope.spawn(move || {
                         let client = Client::new(address, sledge_tests::http::TIME_MAX);
                         let (mut largest, mut asked) = (0, 0);
@@ -323,12 +325,14 @@ fn what_was_acknowledged_outlives_a_kill() {
                             let Ok(reply) = client.try_post("/kv", b"add n 1", &[]) else { break };
                             let sum = reply.text().trim().strip_prefix("sum ").expect("a sum").parse().expect("a number");
                             largest = std::cmp::max(largest, sum);
+                            seen.store(true, Ordering::Relaxed);
                         }
                         (largest, asked)
                     })
                 })
                 .collect();
-            thread::sleep(std::time::Duration::from_millis(300 + 50 * round));
+            eventually("something is acknowledged", || seen.load(Ordering::Relaxed));
+            thread::sleep(std::time::Duration::from_millis(200 + 50 * round));
             server.signal(Signal::KILL);
             over.store(true, Ordering::Relaxed);
             let sums: Vec<(u64, u64)> = clients.into_iter().map(|client| client.join().expect("a client")).collect();

@@ -9,12 +9,15 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use sledge_tests::http::{Client, TIME_MAX};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wit_component::StringEncoding;
+
+/// For how long functions wait while the test does something.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The key of a request, and its body.
 type Came = (String, Vec<u8>);
@@ -68,6 +71,13 @@ impl Asked {
         came
     }
 
+    /// Waits until it has taken all that has come so far: requests are taken one after the other.
+    fn settle(&self) {
+        let mut last = TcpStream::connect(self.address).expect("a connection");
+        last.shutdown(Shutdown::Write).expect("nothing is asked");
+        let _ = last.read_to_end(&mut Vec::new());
+    }
+
     pub(crate) fn hosts(&self) -> Value {
         json!({ "http_hosts": [self.address.to_string()], "effects": "outbox" })
     }
@@ -102,10 +112,13 @@ fn a_request_is_sent_once_when_its_transaction_is_committed_and_not_before() {
         let (client, address) = (server.client(), server.address);
         let post = |body: &str| format!("post http://{}/ {body}", asked.address);
         thread::scope(|scope| {
-            let lines = format!("set a 1\n{}\npause 300", post("one"));
+            let lines = format!("set a 1\n{}\npause {}", post("one"), PAUSE.as_millis());
+            let began = Instant::now();
             let runs = scope.spawn(move || ask(&Client::new(address, TIME_MAX), "/t", &lines));
-            thread::sleep(Duration::from_millis(150));
-            assert_eq!(asked.came(), [], "{kv}: not before the commit");
+            thread::sleep(PAUSE / 2);
+            // It is not committed earlier than so long after it was asked for.
+            let came = asked.came();
+            assert!(came.is_empty() || began.elapsed() >= PAUSE, "{kv}: not before the commit: {came:?}");
             assert_eq!(runs.join().expect("it is answered"), ["set", "posted 202 recorded 0", "paused"], "{kv}");
         });
         let came = asked.exactly(1);
@@ -118,9 +131,9 @@ fn a_request_is_sent_once_when_its_transaction_is_committed_and_not_before() {
         }
         // A function that runs again sends once, not for each run.
         thread::scope(|scope| {
-            let lines = format!("get k\n{}\npause 200\nset k mine", post("again"));
+            let lines = format!("get k\n{}\npause {}\nset k mine", post("again"), 2 * PAUSE.as_millis());
             let runs = scope.spawn(move || ask(&Client::new(address, TIME_MAX), "/t", &lines));
-            thread::sleep(Duration::from_millis(60));
+            thread::sleep(PAUSE / 2);
             ask(&client, "/plain", "set k theirs");
             assert_eq!(runs.join().expect("it is answered")[0], "stored theirs", "{kv}: it has run again");
         });
@@ -148,6 +161,7 @@ fn what_was_committed_is_sent_after_a_kill() {
     eventually("it is sent", || !asked.came().is_empty());
     second.signal(Signal::KILL);
     drop(second);
+    asked.settle();
     asked.status.store(200, Ordering::Relaxed);
     let before = asked.came().len();
     let third = server(&kv, &[function("t", asked.hosts())]);

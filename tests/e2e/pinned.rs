@@ -96,8 +96,8 @@ fn a_file_that_changes_is_for_executions_that_begin_later() {
     let folder = folder();
     write(folder.path(), "one");
     let mut server = Server::start(config(folder.path(), &json!({})));
-    begin(&server, "here", 5);
-    begin(&server, "killed", 12);
+    begin(&server, "here", 8);
+    begin(&server, "killed", 20);
     ["here", "killed"].iter().for_each(|name| wait_for_first(&server, name));
     assert_eq!((served(&server, "here"), kept(folder.path())), (vec![true], 1));
     write(folder.path(), "two");
@@ -131,8 +131,8 @@ fn a_deployed_version_is_there_as_long_as_executions_need_it() {
         assert_eq!(reply.status, 200, "{}", reply.text());
     };
     deploy(&server, "one");
-    begin(&server, "old", 20);
-    begin(&server, "moved", 20);
+    begin(&server, "old", 40);
+    begin(&server, "moved", 40);
     ["old", "moved"].iter().for_each(|name| wait_for_first(&server, name));
     for text in ["two", "three", "four"] {
         deploy(&server, text);
@@ -161,7 +161,7 @@ fn a_task_whose_version_is_lost_waits_until_its_execution_is_moved() {
     write(folder.path(), "one");
     let server = Server::start(config(folder.path(), &json!({})));
     for name in ["a", "b"] {
-        begin(&server, name, 4);
+        begin(&server, name, 15);
         wait_for_first(&server, name);
     }
     write(folder.path(), "two");
@@ -195,11 +195,13 @@ fn a_pinned_version_has_the_present_settings_of_its_function() {
         let artifact = programs::function_with("args.c", &["-O", level]);
         fs::copy(artifact, folder.path().join("say.so")).expect("copy");
     };
+    // Both are compiled before the execution begins.
+    programs::function_with("args.c", &["-O", "1"]);
     copy("0");
     let mut config = config(folder.path(), &json!({}));
     config["functions"][0]["args"] = json!(["before"]);
     let server = Server::start(config);
-    begin(&server, "old", 4);
+    begin(&server, "old", 10);
     wait_for_first(&server, "old");
     copy("1");
     let file = server.folder().join("sledge.json");
@@ -232,11 +234,13 @@ fn redefine(server: &Server, folder: &Path, wait: &str, then: &str) {
 
 #[test]
 fn an_execution_goes_on_by_the_definition_that_is_served_where_it_can() {
+    /// Longer than all that is done meanwhile.
+    const WAIT_S: u32 = 25;
     let folder = folder();
     write(folder.path(), "one");
     let server = Server::start(config(folder.path(), &json!({})));
     for name in ["moved", "stays"] {
-        begin(&server, name, 10);
+        begin(&server, name, WAIT_S);
         wait_for_first(&server, name);
     }
     redefine(&server, folder.path(), "Wait", "other");
@@ -260,8 +264,8 @@ fn an_execution_goes_on_by_the_definition_that_is_served_where_it_can() {
     assert_eq!(calls.code(), 1, "{calls:?}");
     eventually("both have ended", || ["moved", "stays"].iter().all(|name| execution(&server, name)["status"] == "SUCCEEDED"));
     let output = |name: &str| execution(&server, name)["output"].clone();
-    assert_eq!(output("moved"), json!({ "wait": 10, "first": "one", "other": "one" }));
-    assert_eq!(output("stays"), json!({ "wait": 10, "first": "one", "second": "one" }));
+    assert_eq!(output("moved"), json!({ "wait": WAIT_S, "first": "one", "other": "one" }));
+    assert_eq!(output("stays"), json!({ "wait": WAIT_S, "first": "one", "second": "one" }));
     let record = command(&server, &["workflow", "record", "two", "moved"]);
     assert!(record.code() == 1 && record.stderr.contains("repin --definition"), "{record:?}");
     let removed = command(&server, &["workflow", "remove", "two", "moved"]);

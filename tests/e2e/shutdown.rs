@@ -24,8 +24,8 @@ fn accepted_requests_are_answered_after_sigterm() {
 
 fn accepted_requests_are_answered(listeners: &str) {
     const CONNECTIONS: usize = 16;
-    let config =
-        json!({ "listeners": listeners, "workers": 2, "drain_timeout_ms": 30_000, "functions": [entry("busy", "busy.wat")] });
+    let busy = entry_with("busy", "busy.wat", &json!({ "deadline_ms": 100_000 }));
+    let config = json!({ "listeners": listeners, "workers": 2, "drain_timeout_ms": 110_000, "functions": [busy] });
     let mut server = Server::start(config);
     let bodies: Vec<Vec<u8>> = (0..CONNECTIONS).map(|i| work(20_000_000, &format!("request {i}"))).collect();
     let mut accepted: Vec<Raw> = bodies
@@ -152,7 +152,7 @@ fn an_endless_loop_does_not_hold_up_the_end() {
     assert_eq!(server.client().post("/echo", "x").text(), "x");
     let start = Instant::now();
     server.signal(Signal::TERM);
-    let status = server.wait(Duration::from_secs(10));
+    let status = server.wait(Duration::from_secs(60));
     assert!(status.success(), "{status}");
     assert!(start.elapsed() >= Duration::from_millis(300), "it did not wait at all");
     // It was told, or cut off; but not left waiting.
@@ -162,13 +162,15 @@ fn an_endless_loop_does_not_hold_up_the_end() {
 
 #[test]
 fn an_idle_server_stops_at_once() {
-    let mut server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let mut server = Server::start(
+        json!({ "drain_timeout_ms": 600_000, "head_timeout_ms": 600_000, "functions": [entry("echo", "echo.wat")] }),
+    );
     // A connection that is kept alive holds up nothing.
     let mut raw = Raw::connect(server.address);
     raw.send(post_bytes("/echo", b"x", ""));
     assert_eq!(raw.reply().expect("a reply").text(), "x");
     server.signal(Signal::TERM);
-    let status = server.wait(Duration::from_secs(5));
+    let status = server.wait(Duration::from_secs(60));
     assert!(status.success(), "{status}");
     assert!(raw.is_closed());
 }
@@ -185,6 +187,6 @@ fn a_second_sigterm_ends_it_at_once() {
     server.signal(Signal::TERM);
     server.wait_for_log("stopping");
     server.signal(Signal::TERM);
-    let status = server.wait(Duration::from_secs(10));
+    let status = server.wait(Duration::from_secs(60));
     assert_eq!(status.code(), Some(130));
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sledge_tests::http::TIME_MAX;
 use sledge_tests::process;
 use sledge_tests::programs::sledge_command;
-use sledge_tests::server::Server;
+use sledge_tests::server::{Server, free_address};
 
 use crate::components;
 
@@ -99,9 +99,7 @@ fn a_program_connects_where_it_may() {
 
 #[test]
 fn a_connection_that_is_refused_says_so() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("an address");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
+    let address = free_address();
     let server = server_with(&[address.to_string()], &[], &json!({}));
     assert_eq!(ask(&server, "sockets", &format!("echo {address} hello")), "ConnectionRefused");
     server.stop();
@@ -119,7 +117,7 @@ fn options_reach_the_system() {
 fn a_program_that_waits_keeps_no_worker_and_is_closed_with_its_deadline() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("an address");
     let address = listener.local_addr().expect("an address");
-    let server = server_with(&[address.to_string()], &[], &json!({ "deadline_ms": 1_000 }));
+    let server = server_with(&[address.to_string()], &[], &json!({ "deadline_ms": 5_000 }));
     let waiting = thread::spawn({
         let client = server.client();
         move || client.post("/sockets", format!("wait {address}")).status

@@ -23,28 +23,28 @@ fn a_guest_that_waits_leaves_the_worker_to_others() {
     for listeners in LISTENERS {
         let functions = json!([entry("wait", "wait.wat"), entry("echo", "echo.wat")]);
         let server = Server::start(json!({ "listeners": listeners, "workers": 1, "functions": functions }));
-        let times = [1_500, 700, 1_100, 900, 1_300].map(Duration::from_millis);
+        let times = [4_500, 2_100, 3_300, 2_700, 3_900].map(Duration::from_millis);
         let mut waiting: Vec<Raw> = times.iter().map(|_| Raw::connect(server.address)).collect();
         let start = Instant::now();
         for (raw, time) in waiting.iter_mut().zip(times) {
             raw.send(post_bytes("/wait", &nanoseconds(time), ""));
         }
         let (client, mut answered) = (server.client(), 0);
-        while start.elapsed() < Duration::from_millis(500) {
+        while start.elapsed() < Duration::from_millis(500) || answered < 4 {
             assert_eq!(client.post("/echo", "quick").text(), "quick");
             answered += 1;
         }
-        assert!(answered > 3, "{listeners}: {answered} quick requests while guests waited");
+        assert!(start.elapsed() < times[0], "{listeners}: {answered} quick requests took {:?}", start.elapsed());
         let before = server.cpu_time();
         for (raw, time) in waiting.iter_mut().zip(times) {
             let reply = raw.reply().expect("a reply");
             assert_eq!((reply.status, reply.body.as_slice()), (200, TIMED_OUT.as_slice()), "{listeners}: {reply:?}");
             assert!(start.elapsed() >= time, "{listeners}: {time:?} were over after {:?}", start.elapsed());
         }
-        // One after the other they would have taken 5.5 s.
-        assert!(start.elapsed() < Duration::from_secs(4), "{listeners}: {:?}", start.elapsed());
+        // One after the other they would have taken 16.5 s.
+        assert!(start.elapsed() < Duration::from_secs(14), "{listeners}: {:?}", start.elapsed());
         let used = server.cpu_time() - before;
-        assert!(used < Duration::from_millis(200), "{listeners}: {used:?} of processor time while everybody waited");
+        assert!(used < Duration::from_millis(600), "{listeners}: {used:?} of processor time while everybody waited");
         // Back in the pool, and as new.
         let reply = client.post("/wait", nanoseconds(Duration::ZERO));
         assert_eq!(reply.body, TIMED_OUT);
@@ -62,7 +62,7 @@ fn a_guest_that_waits_beyond_its_deadline_is_a_504() {
         let reply = server.client().post("/wait", time.to_le_bytes());
         assert_failure(&reply, 504, "deadline", "deadline_exceeded", Some("wait"));
         assert!(start.elapsed() >= Duration::from_millis(300), "{time}: too early: {:?}", start.elapsed());
-        assert!(start.elapsed() < Duration::from_secs(20), "{time}: too late: {:?}", start.elapsed());
+        assert!(start.elapsed() < TIME_MAX, "{time}: too late: {:?}", start.elapsed());
         assert_eq!(server.client().post("/echo", "x").text(), "x");
     }
     server.stop();
@@ -79,7 +79,7 @@ fn a_guest_that_waits_does_not_hold_up_the_end() {
     assert_eq!(server.client().post("/echo", "x").text(), "x");
     let start = Instant::now();
     server.stop();
-    assert!(start.elapsed() < Duration::from_secs(20), "the end took {:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "the end took {:?}", start.elapsed());
     assert_eq!(raw.reply().expect("a reply").status, 503);
 }
 
