@@ -59,6 +59,18 @@ impl Allowed {
         Ok(())
     }
 
+    /// Whether it allows all that `other` does.
+    #[must_use]
+    pub fn covers(&self, other: &Allowed) -> bool {
+        fn all<T>(ours: &[(T, Option<u16>)], others: &[(T, Option<u16>)], holds: fn(&T, &T) -> bool) -> bool {
+            others.iter().all(|(other, port)| {
+                let mut ports = port.map_or_else(|| PORTS_DEFAULT.to_vec(), |port| vec![port]).into_iter();
+                ports.all(|port| ours.iter().any(|(own, known)| is_port(*known, port) && holds(own, other)))
+            })
+        }
+        all(&self.hosts, &other.hosts, NamePattern::holds) && all(&self.networks, &other.networks, Network::holds)
+    }
+
     /// Whether a URL may name that host: a name that is listed, or an address that is.
     #[must_use]
     pub fn names(&self, host: &str, port: u16) -> bool {
@@ -166,6 +178,41 @@ mod tests {
                 && !open("::1", 80)
         );
         assert!(list.names("[fd12::1]", 443) && allowed(&["0.0.0.0/0"]).names("8.8.8.8", 80));
+    }
+
+    #[test]
+    fn a_list_covers_those_that_allow_no_more() {
+        let granted = allowed(&["api.example.org", "*.example.net:8443", "a.b:80", "a.b:443", "10.0.0.0/8", "[fd00::]/16:9"]);
+        for asked in [
+            &[][..],
+            &["API.example.org"],
+            &["api.example.org:443", "api.example.org:80"],
+            &["x.example.net:8443", "*.example.net:8443", "*.x.example.net:8443"],
+            &["a.b"],
+            &["10.1.0.0/16", "10.0.0.1:80"],
+            &["[fd00::1]:9"],
+        ] {
+            assert!(granted.covers(&allowed(asked)), "{asked:?}");
+        }
+        for asked in [
+            "api.example.org:8080",
+            "*.api.example.org",
+            "example.org",
+            "example.net:8443",
+            "x.example.net",
+            "evilexample.net:8443",
+            "a.b:81",
+            "10.0.0.1:81",
+            "0.0.0.0/0",
+            "9.0.0.0/8",
+            "10.0.0.0/7",
+            "[fd00::1]",
+            "[fd01::1]:9",
+            "127.0.0.1",
+        ] {
+            assert!(!granted.covers(&allowed(&["api.example.org", asked])), "{asked}");
+            assert!(!allowed(&[]).covers(&allowed(&[asked])), "{asked}");
+        }
     }
 
     #[test]

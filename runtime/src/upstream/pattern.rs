@@ -71,6 +71,17 @@ impl NamePattern {
     }
 }
 
+impl NamePattern {
+    /// Whether it stands for all names for which `other` does.
+    pub(super) fn holds(&self, other: &NamePattern) -> bool {
+        match (self.below, other.below) {
+            (_, false) => self.matches(&other.name),
+            (false, true) => false,
+            (true, true) => self.name == other.name || self.matches(&other.name),
+        }
+    }
+}
+
 impl Network {
     /// Whether that address is in it.
     pub(super) fn contains(&self, address: IpAddr) -> bool {

@@ -8,7 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use super::pattern::{NamePattern, Network, Pattern, port, split};
-use super::special::{is_public, opens};
+use super::special::{is_public, opens, opens_all_of};
+
+/// Ports from the first to the last.
+type Ports = RangeInclusive<u16>;
 
 /// What the sockets of a function may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +74,18 @@ impl SocketPolicy {
             Pattern::Name(_) => return Err("no address"),
         }
         Ok(())
+    }
+
+    /// Whether it allows all that `other` does.
+    #[must_use]
+    pub fn covers(&self, other: &SocketPolicy) -> bool {
+        fn all<T>(ours: &[(T, Ports)], others: &[(T, Ports)], holds: fn(&T, &T) -> bool) -> bool {
+            let within = |ports: &Ports, known: &Ports| known.start() <= ports.start() && ports.end() <= known.end();
+            others.iter().all(|(other, ports)| ours.iter().any(|(own, known)| within(ports, known) && holds(own, other)))
+        }
+        all(&self.names, &other.names, NamePattern::holds)
+            && all(&self.networks, &other.networks, opens_all_of)
+            && all(&self.places, &other.places, opens_all_of)
     }
 
     /// Whether a name may be looked up.
@@ -155,6 +170,25 @@ mod tests {
             assert!(!reaches(private, "db.example.org"), "{private}");
         }
         assert!(reaches("192.168.7.7:5432", "db.example.org"));
+    }
+
+    #[test]
+    fn a_policy_covers_those_that_allow_no_more() {
+        let granted = policy(&["db.example.org:5432", "*.example.net:1-100", "0.0.0.0/0:5000-6000"], &["127.0.0.0/8:0"]);
+        for (hosts, listen) in [
+            (&["db.example.org:5432", "a.example.net:7-100", "10.0.0.0/8:5000", "8.8.8.8:6000"][..], &["127.0.0.1:0"][..]),
+            (&[], &["127.0.0.0/9:0-0"]),
+        ] {
+            assert!(granted.covers(&policy(hosts, listen)), "{hosts:?} {listen:?}");
+        }
+        let hosts = ["db.example.org:5433", "a.example.net:7-101", "10.0.0.1:4999-5001", "[fd00::1]:5000", "example.net:1"];
+        // A network of all addresses does not open this machine, so it covers nothing that does.
+        for host in hosts.into_iter().chain(["127.0.0.1:5000", "127.0.0.0/9:5000", "169.254.169.254:5000", "0.0.0.0:5000"]) {
+            assert!(!granted.covers(&policy(&[host], &[])), "{host}");
+        }
+        for place in ["127.0.0.1:80", "0.0.0.0:0", "10.0.0.1:0"] {
+            assert!(!granted.covers(&policy(&[], &[place])), "{place}");
+        }
     }
 
     #[test]

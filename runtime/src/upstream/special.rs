@@ -55,6 +55,11 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Whether a listed network opens every address that `other` opens.
+pub(super) fn opens_all_of(listed: &Network, other: &Network) -> bool {
+    listed.holds(other) && NEAR.iter().all(|near| !near.holds(other) || near.holds(listed))
+}
+
 /// Whether a listed network opens an address that is in it: this machine's and its link's addresses have to be meant.
 pub(super) fn opens(listed: &Network, address: IpAddr) -> bool {
     listed.contains(address) && NEAR.iter().all(|near| !near.contains(address) || near.holds(listed))
