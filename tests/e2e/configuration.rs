@@ -116,6 +116,25 @@ fn wrong_values_are_named() {
     assert_refused("quota.json", &quota, &["executions_tenant_bytes_max", "65536"]);
     let alone = with(&|config| config["executions_tenant_bytes_max"] = 1_000_000.into());
     assert_refused("alone-quota.json", &alone, &["executions_tenant_bytes_max", "`kv`"]);
+    let grants = |grants: Value| with(&|config| config["grants"] = grants.clone());
+    assert_refused(
+        "grant.json",
+        &grants(json!([{ "tenant": "a", "http_hosts": ["http://a"] }])),
+        &["grants[0].http_hosts", "no host"],
+    );
+    assert_refused("grants.json", &grants(json!([{ "tenant": "a" }, { "tenant": "a" }])), &["grants[1].tenant", "grants[0]"]);
+    assert_refused(
+        "granted.json",
+        &grants(json!([{ "tenant": "a", "dir": [] }])),
+        &["unknown key `dir`", "did you mean `dirs`?"],
+    );
+    assert_refused(
+        "granted-dir.json",
+        &grants(json!([{ "tenant": "a", "dirs": [{ "host": "", "write": false }] }])),
+        &["grants[0].dirs[0]"],
+    );
+    let own = with(&|config| config["functions"][1]["secrets"] = json!({ "A": "key" }));
+    assert_refused("own-secrets.json", &own, &["functions[1].secrets", "`env`"]);
     for kv in [json!("memory"), Value::Null] {
         let config = with(&|config| {
             config["kv"] = kv.clone();

@@ -140,7 +140,7 @@ fn private_copies_of_files_are_nothing_outside() {
     for path in [programs::compiled(core, &[]), component] {
         let run = |write: DirWrite| {
             let mut config = FunctionConfig::new("f", &path);
-            config.dirs = vec![DirConfig { host: folder.path().to_owned(), guest: "/w".to_owned(), write }];
+            config.dirs = vec![DirConfig { host: folder.path().to_owned(), guest: "/w".to_owned(), write, within: None }];
             watched_function(&config, lines, guard())
         };
         let (result, reply, watch) = run(DirWrite::Scratch);

@@ -57,6 +57,7 @@ mod folders;
 mod front;
 mod go;
 mod gradual;
+mod grants;
 mod grpc;
 mod heads;
 mod http;

@@ -206,14 +206,14 @@ fn run_grants_sockets_by_its_options() {
 }
 
 #[test]
-fn sockets_are_granted_in_the_configuration_only() {
+fn sockets_of_deployed_functions_have_to_be_granted_to_their_tenant() {
     let server = server_with(&[], &[], &json!({}));
     let wasm =
         wat::parse_str("(module (memory (export \"memory\") 1) (func (export \"sledge_handle\") (result i32) (i32.const 0)))");
     let wasm = wasm.expect("WAT");
     for key in ["socket_hosts", "socket_listen"] {
         let reply = server.admin().deploy("f", &json!({ key: ["127.0.0.1:80"] }), &wasm);
-        assert!(reply.status == 400 && reply.text().contains("can only be set in the configuration file"), "{reply:?}");
+        assert!(reply.status == 403 && reply.text().contains(&format!("settings.{key}: ")), "{reply:?}");
     }
     server.stop();
 }

@@ -405,6 +405,7 @@ fn an_instance_that_was_left_with_something_open_is_not_used_again() {
                 host: folder.path().to_owned(),
                 guest: "/".to_owned(),
                 write: sledge::config::DirWrite::No,
+                within: None,
             }];
         };
         Function::new(guest::loaded(&fields, change).expect("a function"), Home::alone())

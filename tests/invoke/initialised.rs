@@ -94,6 +94,7 @@ fn what_cannot_be_copied_is_refused() {
             host: folder.path().to_owned(),
             guest: "/d".to_owned(),
             write: sledge::config::DirWrite::No,
+            within: None,
         }];
         config.snapshot = Snapshot::SharedSeed;
     };

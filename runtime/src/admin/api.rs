@@ -516,6 +516,7 @@ impl From<DeployError> for Refusal {
             | DeployError::NoVersions
             | DeployError::First(_)
             | DeployError::Present { .. } => StatusCode::CONFLICT,
+            DeployError::NotGranted(_) => StatusCode::FORBIDDEN,
             DeployError::Function { source: OpenError::NoModule, .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             DeployError::Function { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             DeployError::Store(_) | DeployError::Kv(_) | DeployError::Roots(_) | DeployError::Nothing(_) => {

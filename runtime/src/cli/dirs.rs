@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Result<DirConfig, String> {
     if host.is_empty() || guest.is_empty() || parts.next().is_some() {
         return Err("give HOST, HOST::GUEST or HOST::GUEST::rw, such as ./data::/data".to_owned());
     }
-    Ok(DirConfig { host: PathBuf::from(host), guest: guest.to_owned(), write })
+    Ok(DirConfig { host: PathBuf::from(host), guest: guest.to_owned(), write, within: None })
 }
 
 #[cfg(test)]
@@ -30,7 +30,8 @@ mod tests {
 
     #[test]
     fn a_folder_is_read_only_unless_it_says_otherwise() {
-        let dir = |host: &str, guest: &str, write| Ok(DirConfig { host: host.into(), guest: guest.to_owned(), write });
+        let dir =
+            |host: &str, guest: &str, write| Ok(DirConfig { host: host.into(), guest: guest.to_owned(), write, within: None });
         assert_eq!(parse("data"), dir("data", "data", DirWrite::No));
         assert_eq!(parse("./a:b::/data"), dir("./a:b", "/data", DirWrite::No));
         assert_eq!(parse("/x::/data::rw"), dir("/x", "/data", DirWrite::Yes));

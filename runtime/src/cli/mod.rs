@@ -5,6 +5,7 @@ mod dev;
 mod dirs;
 mod doctor;
 mod explain;
+mod grants;
 mod invoke;
 mod kv;
 mod made;

@@ -13,7 +13,7 @@ use hyper::{Method, Request};
 use nix::unistd::{Uid, User};
 use serde_json::{Map, Value};
 
-use super::{fail, print_line, usage, written};
+use super::{fail, grants, print_line, usage, written};
 use crate::admin::api::{AUTHOR, PERCENT, SETTINGS};
 use crate::admin::client::ClientError;
 use crate::admin::{Address, Client};
@@ -43,7 +43,10 @@ pub(super) struct DeployArgs {
     /// Change a setting of the configuration, such as route=/x or methods=["GET"]; VALUE is JSON or text; null restores the default
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Restore the defaults of all settings not given with --set
+    /// Ask for something of the server's machine that the tenant is granted: http-host=HOST, socket-host=HOST:PORT, socket-listen=ADDRESS:PORT, dir=HOST[::GUEST[::rw|scratch]] or secret=VARIABLE[=NAME]
+    #[arg(long = "grant", value_name = "KIND=VALUE", value_parser = grants::parse)]
+    grants: Vec<grants::Asked>,
+    /// Restore the defaults of all settings not given with --set or --grant
     #[arg(long)]
     reset: bool,
     #[command(flatten)]
@@ -143,6 +146,9 @@ pub(super) fn deploy(args: DeployArgs) -> ExitCode {
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         settings.insert(key.to_owned(), value);
+    }
+    if let Err(key) = grants::add(args.grants, &mut settings) {
+        return usage(format_args!("--grant: `{key}` is given with --set, too; give all of it in one way"));
     }
     let module = match load::read_module(&args.file) {
         Ok(module) => module,

@@ -18,7 +18,7 @@ use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
     EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, Isolation, KV_BYTES_MIN, KV_MERGE_US_MAX,
     MicrotaskClasses, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, SCHEDULES_MAX,
-    WORKFLOWS_MAX, asynchronous, compression, cors, folder, isolation, memo, redirect, schedule, speculation, workflow,
+    WORKFLOWS_MAX, asynchronous, compression, cors, folder, grant, isolation, memo, redirect, schedule, speculation, workflow,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::kv::is_redis;
@@ -66,6 +66,7 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
     };
     let places = unique(config, "route", place, &mut problems);
     others(config, places, &mut problems);
+    grant::check(config, &mut problems);
     if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
 }
 
@@ -408,6 +409,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
         }
     }
     dirs(at, &function.dirs, problems);
+    grant::check_function(at, function, problems);
     routes(at, function, problems);
     methods(&key("methods"), &function.methods, problems);
     if let Some(cors) = &function.cors {

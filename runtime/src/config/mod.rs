@@ -14,6 +14,7 @@ mod dir;
 mod edge;
 mod error;
 mod folder;
+mod grant;
 mod isolation;
 mod memo;
 mod read;
@@ -39,7 +40,7 @@ use crate::compile::{OPT_LEVEL_MAX, Target};
 use crate::kv::{KvLimits, KvSharing};
 use crate::phases::PhaseConfig;
 use crate::schedule::{CLASSES, Classes, Policy, Shares};
-use crate::secret::{Secret, Variable};
+use crate::secret::{self, Secret, SecretError, Variable};
 use crate::telemetry::TelemetryConfig;
 
 pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, descriptors_of, services_of};
@@ -53,6 +54,7 @@ pub use dir::DirWrite;
 pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
 pub use folder::{FOLDERS_MAX, FolderConfig};
+pub use grant::{GrantConfig, GrantedDirConfig};
 pub use isolation::{Isolation, OUTBOX_AGE_S, OutsideEffects};
 pub use memo::Memo;
 use read::nearest;
@@ -239,6 +241,9 @@ pub struct Config {
     /// Workflows in Amazon States Language, which call functions.
     #[schemars(length(max = 1000))]
     pub workflows: Vec<WorkflowConfig>,
+    /// What the deployed functions of tenants may have at most of this machine and its network: hosts, folders, secrets. Default: nothing.
+    #[schemars(length(max = 1000))]
+    pub grants: Vec<GrantConfig>,
     /// When workflows and functions are started without a request.
     #[schemars(length(max = 1000))]
     pub schedules: Vec<ScheduleConfig>,
@@ -323,6 +328,10 @@ pub struct FunctionConfig {
     /// Environment variables; the function inherits none. Each is a text or a secret, `{ file = "PATH" }` or `{ env = "NAME" }`.
     #[serde(default)]
     pub env: BTreeMap<String, Variable>,
+    /// For a deployed function: environment variables that are secrets, each with the name that its tenant's `grants` give to the secret.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(length(max = 64))]
+    pub secrets: BTreeMap<String, String>,
     /// Folders of this machine that the function can use. It can use no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirs: Vec<DirConfig>,
@@ -458,6 +467,9 @@ pub struct FunctionConfig {
     /// Where the settings come from. No setting.
     #[serde(skip)]
     pub source: Source,
+    /// Where the secrets of a deployed function are, by variable, as its tenant's grants say. No setting.
+    #[serde(skip)]
+    pub secret_places: BTreeMap<String, Secret>,
     /// The application whose function it is. No setting.
     #[serde(skip)]
     pub application: Option<String>,
@@ -502,6 +514,9 @@ pub struct DirConfig {
     /// folder stays as it is.
     #[serde(default)]
     pub write: DirWrite,
+    /// The granted folder in which it has to lie, of a deployed function. No setting.
+    #[serde(skip)]
+    pub within: Option<PathBuf>,
 }
 
 /// How compiled code keeps accesses inside the module's memory.
@@ -623,6 +638,7 @@ impl Default for Config {
             applications: Vec::new(),
             redirects: Vec::new(),
             workflows: Vec::new(),
+            grants: Vec::new(),
             schedules: Vec::new(),
             folders: Vec::new(),
         }
@@ -685,6 +701,7 @@ impl FunctionConfig {
             args: Vec::new(),
             listen: None,
             env: BTreeMap::new(),
+            secrets: BTreeMap::new(),
             dirs: Vec::new(),
             scratch_bytes_max: scratch_bytes_max_default(),
             http_hosts: Vec::new(),
@@ -723,6 +740,7 @@ impl FunctionConfig {
             allow_unknown_imports: false,
             allow_unchecked: false,
             source: Source::default(),
+            secret_places: BTreeMap::new(),
             application: None,
         }
     }
@@ -748,6 +766,18 @@ impl FunctionConfig {
     #[must_use]
     pub const fn has_sockets(&self) -> bool {
         !self.socket_hosts.is_empty() || !self.socket_listen.is_empty()
+    }
+
+    /// Its environment, each variable as `NAME=VALUE`, with its secrets.
+    ///
+    /// # Errors
+    /// When a secret cannot be read, or cannot be the value of a variable.
+    pub fn environment(&self) -> Result<Vec<String>, SecretError> {
+        let mut all = secret::environment("env", &self.env)?;
+        let places = self.secret_places.iter();
+        let secrets = places.map(|(name, place)| (name.clone(), Variable::Secret(place.clone()))).collect();
+        all.extend(secret::environment("secrets", &secrets)?);
+        Ok(all)
     }
 
     /// Its own address, if it has one.

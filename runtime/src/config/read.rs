@@ -19,8 +19,6 @@ use crate::secret::Variable;
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The key whose tables take keys that decoding does not check.
 const APPLICATIONS: &str = "applications";
-/// Keys that grant a function something of this machine or its network.
-const GRANTS: [&str; 4] = ["dirs", "http_hosts", "socket_hosts", "socket_listen"];
 /// What the JSON Schema is called, wherever it lies: editors and validators know by it that two files have the same.
 const SCHEMA_ID: &str = "urn:sledge:schema:configuration";
 /// How alike an unknown key must be to a known one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
@@ -50,6 +48,10 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
         }
         function.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
         function.env.values_mut().for_each(|variable| variable.within(folder));
+    }
+    for grant in &mut config.grants {
+        grant.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
+        grant.secrets.values_mut().for_each(|secret| secret.within(folder));
     }
     config.workflows.iter_mut().for_each(|workflow| workflow.path = folder.join(&workflow.path));
     config.folders.iter_mut().for_each(|served| served.path = folder.join(&served.path));
@@ -87,9 +89,6 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
             return Err(problem(at.to_owned(), format!("`{key}` is not a setting of a deployed function")));
         }
     }
-    if let Some(key) = GRANTS.into_iter().find(|key| entries.contains_key(*key)) {
-        return Err(problem(at.to_owned(), format!("`{key}` can only be set in the configuration file")));
-    }
     entries.insert("name".to_owned(), name.into());
     entries.insert("path".to_owned(), path.to_string_lossy().into());
     let schema = schemars::schema_for!(FunctionConfig).to_value();
@@ -111,7 +110,8 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
     }
     if let Some((name, _)) = config.env.iter().find(|(_, variable)| matches!(variable, Variable::Secret(_))) {
         let key = format!("{at}.env.{}", text::name(name));
-        return Err(problem(key, "is not a text: secrets can only be set in the configuration file".to_owned()));
+        let why = "is not a text: where a secret is can only be set in the configuration file; ask for one by its name (--grant secret=VARIABLE=NAME)";
+        return Err(problem(key, why.to_owned()));
     }
     Ok(config)
 }
@@ -324,6 +324,8 @@ mod tests {
             ("CorsConfig", format!("{function}, cors = {{ origins = ['*'], KEY = 1 }} }}]")),
             ("DirConfig", format!("{function}, dirs = [{{ guest = '/a', host = 'a', KEY = 1 }}] }}]")),
             ("EdgeConfig", format!("{function}, edges = {{ \"a.B\" = {{ function = 'g', KEY = 1 }} }} }}]")),
+            ("GrantConfig", "grants = [{ tenant = 'a', KEY = 1 }]".to_owned()),
+            ("GrantedDirConfig", "grants = [{ tenant = 'a', dirs = [{ host = 'a', KEY = 1 }] }]".to_owned()),
             ("FolderConfig", "folders = [{ route = '/a/*', path = 'a', KEY = 1 }]".to_owned()),
             ("FunctionConfig", format!("{function}, KEY = 1 }}]")),
             ("RedirectConfig", "redirects = [{ route = '/a', to = '/b', KEY = 1 }]".to_owned()),

@@ -27,7 +27,6 @@ use crate::kv::Store;
 use crate::memo;
 use crate::phases::Phase;
 use crate::schedule::{FunctionId, TenantId};
-use crate::secret;
 use crate::speculate::Speculation;
 use crate::txn::contention::Contention;
 use crate::upstream::Roots;
@@ -184,6 +183,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Its number.
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
     /// What is served.
     #[must_use]
     pub const fn function(&self) -> &Arc<Function> {
@@ -192,7 +197,7 @@ impl Entry {
 
     /// Whether secrets are still what they were when this was loaded.
     pub fn has_the_secrets_of(&self, config: &FunctionConfig) -> bool {
-        let env = secret::environment(&config.env).map(Strings::from_iter);
+        let env = config.environment().map(Strings::from_iter);
         env.is_ok_and(|env| env == self.function.process.env)
     }
 }
@@ -498,6 +503,11 @@ impl Catalogue {
     pub fn retire_beside(&mut self, function: &Arc<Function>) {
         let name = function.name().to_owned();
         drop(self.retire_function(&name, function));
+    }
+
+    /// Settings of the versions that are being deployed gradually.
+    pub fn canaries(&self) -> impl Iterator<Item = &FunctionConfig> {
+        self.entries.values().filter_map(|entry| Some(&entry.canary.as_ref()?.config))
     }
 
     /// Lets a part of the requests of a deployed function go to its next version. What is served no longer by that: the one to which they went before.

@@ -3,7 +3,7 @@
 
 mod gradual;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -18,6 +18,7 @@ use sledge_sandbox::Budget;
 
 use super::canary::Progress;
 use super::catalogue::{Candidate, Catalogue, CatalogueError, Info, Origin};
+use super::grants::{Grants, Look, NotGranted};
 use super::history::{Deployed, History, Version};
 use super::loading::{self, Stored};
 use super::pinned::Pinned;
@@ -45,6 +46,9 @@ pub enum DeployError {
     /// The settings are wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// It asks for what its tenant is not granted.
+    #[error(transparent)]
+    NotGranted(#[from] NotGranted),
     /// It does not fit to what there is.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
@@ -206,6 +210,8 @@ pub struct Deployer {
     health: Arc<Health>,
     stopping: AtomicBool,
     pinned: Pinned,
+    /// What deployed functions may have. Exchanged within a change.
+    grants: Mutex<Arc<Grants>>,
 }
 
 impl Deployer {
@@ -249,10 +255,11 @@ impl Deployer {
         catalogue.set_folders(loading::folders(config, catalogue.budget(), &health));
         catalogue.set_workflows(loading::workflows(config));
         catalogue.set_schedules(loading::schedules(config));
+        let grants = Grants::new(&config.grants);
         let contents = store.as_ref().map(Store::contents).transpose()?.unwrap_or_default();
         for name in &contents.functions {
             let is_shadowed = catalogue.get(name).is_some();
-            let found = store.as_ref().and_then(|store| loading::stored(store, name, is_shadowed, &compiler));
+            let found = store.as_ref().and_then(|store| loading::stored(store, name, is_shadowed, &grants, &compiler));
             found.into_iter().for_each(|found| loading::settle(&mut catalogue, found));
         }
         if !config.functions.is_empty() && catalogue.is_empty() {
@@ -261,8 +268,8 @@ impl Deployer {
         catalogue.set_offers(loading::offers(config));
         let publisher = Publisher::new(catalogue.router());
         let (catalogue, changes, stopping) = (Mutex::new(catalogue), Mutex::default(), AtomicBool::new(false));
-        let pinned = Pinned::new(config);
-        let deployer = Deployer { compiler, changes, catalogue, publisher, store, health, stopping, pinned };
+        let (pinned, grants) = (Pinned::new(config), Mutex::new(Arc::new(grants)));
+        let deployer = Deployer { compiler, changes, catalogue, publisher, store, health, stopping, pinned, grants };
         deployer.report(&mut deployer.change());
         Ok(deployer)
     }
@@ -486,7 +493,7 @@ impl Deployer {
         let settings = present.map_or_else(|| given.clone(), |present| config::merged(&present, given.clone()));
         let config = config::function("settings", name, Path::new(&format!("{name}.wasm")), settings)?;
         config::check_function("settings", &config)?;
-        Ok(config)
+        Ok(self.grants().apply(config)?)
     }
 
     /// The versions of a function that was deployed.
@@ -542,14 +549,18 @@ impl Deployer {
         }
         let store = self.store.as_ref().ok_or(DeployError::NoVersions)?;
         let (config, module) = store.version(name, version)?;
+        let config = self.grants().apply(config)?;
         self.catalogue().check_deployed(&config)?;
         let candidate = loading::candidate(&config, &module, &self.compiler);
         let candidate = candidate.map_err(|source| DeployError::Function { name: name.to_owned(), source })?;
 
         let mut change = self.change();
         self.check_running()?;
-        // It may have been removed meanwhile.
+        // It may have been removed meanwhile, and the grants may be others.
         self.history(name)?;
+        if self.grants().look(&config) != Look::Same {
+            return Err(DeployError::Changing(name.to_owned()));
+        }
         let what = Deployed { author, rollback_to: Some(number), ..Deployed::default() };
         self.put(candidate, &module, what, &mut change)
     }
@@ -641,7 +652,8 @@ impl Deployer {
                 loaded.push(found);
             }
         }
-        let again = self.try_again();
+        let grants = Arc::new(Grants::new(&config.grants));
+        let (again, anew) = (self.try_again(&grants), self.load_anew(&grants));
         let (offers, folders, workflows) =
             (loading::offers(config), loading::folders(config, &self.budget(), &self.health), loading::workflows(config));
 
@@ -659,10 +671,12 @@ impl Deployer {
         bad.into_iter().for_each(|unusable| reload.keep_or_quarantine(unusable));
         reload.answer_itself(loading::redirects(config), folders, workflows);
         reload.keep(loading::schedules(config));
+        reload.grant(&grants, anew);
         again.into_iter().for_each(|(name, version, found)| reload.restore(&name, version, found));
         let (change, retired) = reload.end();
         catalogue.set_offers(offers);
         drop(catalogue);
+        *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants;
         self.publish(retired, &mut told);
         Ok(change)
     }
@@ -677,7 +691,7 @@ impl Deployer {
     }
 
     /// The deployed functions that are quarantined, with the number by which that is known, as they are on disk now.
-    fn try_again(&self) -> Vec<(String, u64, Option<Stored>)> {
+    fn try_again(&self, grants: &Grants) -> Vec<(String, u64, Option<Stored>)> {
         let Some(store) = &self.store else { return Vec::new() };
         let quarantined = |catalogue: &Catalogue| -> Vec<(String, u64)> {
             let deployed = catalogue.quarantined().iter().filter(|(_, origin, _)| *origin == Origin::Deployed);
@@ -686,8 +700,43 @@ impl Deployer {
         let names = quarantined(&self.catalogue());
         names
             .into_iter()
-            .map(|(name, version)| (name.clone(), version, loading::stored(store, &name, false, &self.compiler)))
+            .map(|(name, version)| (name.clone(), version, loading::stored(store, &name, false, grants, &self.compiler)))
             .collect()
+    }
+
+    /// The deployed functions whose folders or secrets are somewhere else by these grants, or whose secrets have changed, loaded once more.
+    fn load_anew(&self, grants: &Grants) -> HashMap<String, Stored> {
+        let is_stale = |catalogue: &Catalogue, name: &str| {
+            catalogue.get(name).is_some_and(|entry| match grants.look(&entry.config) {
+                Look::Same => !entry.config.secrets.is_empty() && !entry.has_the_secrets_of(&entry.config),
+                Look::Otherwise(_) => true,
+                Look::Refused(_) => false,
+            })
+        };
+        let names: Vec<String> = {
+            let catalogue = self.catalogue();
+            catalogue.names(Origin::Deployed).filter(|name| is_stale(&catalogue, name)).map(str::to_owned).collect()
+        };
+        let Some(store) = &self.store else {
+            for name in names {
+                tracing::warn!(
+                    function = name,
+                    "its grants or its secrets have changed, and without state_dir the server has no module to load it anew; deploy it again"
+                );
+            }
+            return HashMap::new();
+        };
+        let found = |name: String| {
+            let found = loading::stored(store, &name, false, grants, &self.compiler)?;
+            Some((name, found))
+        };
+        names.into_iter().filter_map(found).collect()
+    }
+
+    /// What deployed functions may have.
+    pub(super) fn grants(&self) -> Arc<Grants> {
+        // What it protects is replaced as a whole.
+        Arc::clone(&self.grants.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn publish(&self, retired: Vec<Arc<Function>>, told: &mut Told<'_>) {

@@ -9,6 +9,7 @@ use prost_reflect::DescriptorPool;
 use sledge_sandbox::Budget;
 
 use super::catalogue::{Candidate, Catalogue, CatalogueError, Origin};
+use super::grants::Grants;
 use super::quarantine::Unusable;
 use super::store::Store;
 use crate::compile::Compiler;
@@ -98,8 +99,9 @@ pub(super) fn configured(at: &str, config: &FunctionConfig, compiler: &Compiler)
 }
 
 /// A deployed function, which is not loaded where it is in the shadow of one of the configuration; none where there is none.
-pub(super) fn stored(store: &Store, name: &str, is_shadowed: bool, compiler: &Compiler) -> Option<Stored> {
+pub(super) fn stored(store: &Store, name: &str, is_shadowed: bool, grants: &Grants, compiler: &Compiler) -> Option<Stored> {
     Some(store.function(name)?.and_then(|config| {
+        let config = grants.apply(config.clone()).map_err(|refused| unusable(&config, &refused))?;
         if is_shadowed {
             Err(unusable(&config, &shadowed(name)))
         } else {

@@ -13,6 +13,7 @@
 //! * [`deployer`]: the changes, one after the other: each is complete or has not happened; `loading`: what may become a part of them;
 //!   `reconfigure`: what a new configuration changes;
 //! * [`store`]: deployed functions on disk; [`history`]: their versions;
+//! * `grants`: what of this machine and its network deployed functions may have;
 //! * `pinned`: versions that durable executions need beside the served ones; `kept`: their files.
 //!
 //! A request keeps the version to which it was routed. A version that has been replaced is *retired*: it ends what it began, its idle
@@ -21,6 +22,7 @@
 pub mod canary;
 pub mod catalogue;
 pub mod deployer;
+mod grants;
 pub mod history;
 mod kept;
 mod loading;
@@ -33,5 +35,6 @@ mod taken;
 
 pub use catalogue::{Candidate, Info, Origin};
 pub use deployer::{Change, DeployError, Deployer};
+pub use grants::NotGranted;
 pub use kept::folder as pinned_folder;
 pub use publish::Published;

@@ -1,11 +1,12 @@
 //! What a configuration that was read anew makes of the functions that are served, one step after the other. Of two that want the same name or the same
 //! route, one that can be served comes before one that cannot, and the configuration's before a deployed one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::catalogue::{Candidate, Catalogue, Origin};
 use super::deployer::Change;
+use super::grants::{Grants, Look};
 use super::loading::{self, Stored};
 use super::quarantine::Unusable;
 use crate::config::FunctionConfig;
@@ -127,6 +128,56 @@ impl<'a> Reload<'a> {
         let kept = served == Some((Origin::Config, false));
         self.retired.extend(self.catalogue.quarantine(Unusable { reason, ..unusable }, Origin::Config, kept));
         self.change.quarantined.push(name);
+    }
+
+    /// Deployed functions have what these grants say, or are not served. `anew` has those of them that were loaded once more, since that is somewhere else now or has changed.
+    pub(super) fn grant(&mut self, grants: &Grants, mut anew: HashMap<String, Stored>) {
+        let canaries: Vec<FunctionConfig> = self.catalogue.canaries().cloned().collect();
+        for canary in canaries.iter().filter(|canary| grants.look(canary) != Look::Same) {
+            let why = "the grants of its tenant have changed; deploy it again".to_owned();
+            tracing::warn!(function = canary.name, why, "the gradual deployment was given up");
+            self.retired.extend(self.catalogue.give_up(&canary.name, Some(why)).unwrap_or_default());
+        }
+        let names: Vec<String> = self.catalogue.names(Origin::Deployed).map(str::to_owned).collect();
+        for name in names {
+            let Some(entry) = self.catalogue.get(&name) else { continue };
+            let (config, version) = (entry.config.clone(), (entry.version(), entry.digest));
+            let (now, is_same) = match grants.look(&config) {
+                Look::Same => (config.clone(), true),
+                Look::Otherwise(now) => (*now, false),
+                Look::Refused(refused) => {
+                    self.refuse(&config, &refused);
+                    continue;
+                }
+            };
+            // Another version may have been deployed meanwhile.
+            let is_it = |candidate: &Candidate| {
+                let found = FunctionConfig { path: now.path.clone(), ..candidate.config.clone() };
+                found == now && version == (candidate.version.unwrap_or_default(), candidate.digest)
+            };
+            match anew.remove(&name) {
+                Some(Ok(candidate)) if is_it(&candidate) => {
+                    self.retired.extend(self.catalogue.put(candidate, Origin::Deployed));
+                    self.change.replaced.push(name);
+                }
+                Some(Err(unusable)) if is_same => {
+                    let reason = format!("{}; the previous version stays in service", unusable.reason);
+                    let unusable = Unusable { config, reason, has_settings: true };
+                    self.retired.extend(self.catalogue.quarantine(unusable, Origin::Deployed, true));
+                    self.change.quarantined.push(name);
+                }
+                Some(Err(unusable)) => self.refuse(&config, &unusable.reason),
+                _ if is_same => {}
+                _ => self
+                    .refuse(&config, &"its folders or secrets are granted somewhere else now; deploy it again, or send SIGHUP"),
+            }
+        }
+    }
+
+    /// A deployed function is served no longer.
+    fn refuse(&mut self, config: &FunctionConfig, why: &dyn std::fmt::Display) {
+        self.retired.extend(self.catalogue.quarantine(Unusable::new(config, why), Origin::Deployed, false));
+        self.change.quarantined.push(config.name.clone());
     }
 
     /// A deployed one that was quarantined, known by that number then, as it was found now.

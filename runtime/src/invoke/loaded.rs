@@ -24,7 +24,7 @@ use crate::host::wasi::{Access, Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
 use crate::memo;
 use crate::phases::{Phases, Profiler};
-use crate::secret::{self, SecretError};
+use crate::secret::SecretError;
 use crate::upstream::{AllowError, Allowed, Origin, OriginError, PolicyError, SocketPolicy, Upstream};
 
 /// The export that runs a command from its start.
@@ -173,13 +173,13 @@ impl Loaded {
             ..SandboxLimits::default()
         };
         let args = std::iter::once(&config.name).chain(&config.args).collect();
-        let env = secret::environment(&config.env)?.into_iter().collect();
+        let env = config.environment()?.into_iter().collect();
         let access = |write| match write {
             DirWrite::No => Access::Read,
             DirWrite::Yes => Access::Write,
             DirWrite::Scratch => Access::Scratch { bytes_max: config.scratch_bytes_max },
         };
-        let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, access(dir.write)));
+        let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, dir.within.as_deref(), &dir.guest, access(dir.write)));
         let grants = grants.collect::<Result<_, _>>()?;
         let allowed = (!config.http_hosts.is_empty()).then(|| Allowed::new(&config.http_hosts)).transpose()?;
         let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::default())));

@@ -32,12 +32,12 @@ impl<'de> Deserialize<'de> for Variable {
     }
 }
 
-/// The environment, each variable as `NAME=VALUE`.
+/// The environment, each variable as `NAME=VALUE`; `at` is the key under which the variables stand.
 ///
 /// # Errors
 /// When a secret cannot be read, or cannot be the value of a variable.
-pub fn environment(variables: &BTreeMap<String, Variable>) -> Result<Vec<String>, SecretError> {
-    variables.iter().map(|(name, variable)| Ok(format!("{name}={}", variable.value(&format!("env.{name}"))?))).collect()
+pub fn environment(at: &str, variables: &BTreeMap<String, Variable>) -> Result<Vec<String>, SecretError> {
+    variables.iter().map(|(name, variable)| Ok(format!("{name}={}", variable.value(&format!("{at}.{name}"))?))).collect()
 }
 
 impl Variable {
@@ -86,7 +86,7 @@ mod tests {
         fs::write(path, bytes).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         let variables = BTreeMap::from([("TOKEN".to_owned(), Variable::Secret(Secret::File(path.to_owned())))]);
-        environment(&variables).map(|environment| environment.concat()).map_err(|error| error.to_string())
+        environment("env", &variables).map(|environment| environment.concat()).map_err(|error| error.to_string())
     }
 
     #[test]

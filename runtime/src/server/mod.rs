@@ -34,7 +34,7 @@ use crate::admin::listener::{self as admin_listener, Guard, ListenError, Listene
 use crate::admin::states::StatesApi;
 use crate::admin::{Address, Api};
 use crate::blocking;
-use crate::config::{Admission, Config, ConfigError, FunctionConfig, QUANTUM_US_DEFAULT};
+use crate::config::{Admission, Config, ConfigError, FunctionConfig, GrantConfig, QUANTUM_US_DEFAULT};
 use crate::confine;
 use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
@@ -132,7 +132,7 @@ pub fn serve(
     );
     let _socket_file = serve_admin(doors, api)?;
     if config.confined
-        && let Err(error) = confine::filter_calls(config.functions.iter().any(FunctionConfig::has_sockets))
+        && let Err(error) = confine::filter_calls(has_sockets(config))
     {
         tracing::warn!(%error, "the server can do whatever the kernel lets it");
     }
@@ -161,6 +161,11 @@ pub fn serve(
         telemetry.stop();
     }
     Ok(())
+}
+
+/// Whether a function may have sockets: one of the configuration, or one that is deployed.
+fn has_sockets(config: &Config) -> bool {
+    config.functions.iter().any(FunctionConfig::has_sockets) || config.grants.iter().any(GrantConfig::has_sockets)
 }
 
 /// How clients are treated.

@@ -92,14 +92,14 @@ fn renew(certificate: &Current, config: &Config, health: &Health) {
     }
 }
 
-/// Keys that differ and count only when a server starts: all but functions, workflows, schedules, redirects, folders and, where TLS is spoken and still to be, the certificate.
+/// Keys that differ and count only when a server starts: all but functions, grants, workflows, schedules, redirects, folders and, where TLS is spoken and still to be, the certificate.
 fn waiting_keys(old: &Config, new: &Config, is_renewed: bool) -> Vec<String> {
     let is_renewed = is_renewed && new.tls_certificate_file.is_some();
     let (Ok(Value::Object(old)), Ok(Value::Object(new))) = (serde_json::to_value(old), serde_json::to_value(new)) else {
         return Vec::new();
     };
     let counts = |key: &str| {
-        ["functions", "applications", "redirects", "folders", "schedules", "workflows"].contains(&key)
+        ["functions", "applications", "redirects", "folders", "schedules", "workflows", "grants"].contains(&key)
             || is_renewed && ["tls_certificate_file", "tls_key"].contains(&key)
     };
     new.into_iter().filter(|(key, value)| !counts(key) && old.get(key) != Some(value)).map(|(key, _)| key).collect()

@@ -31,7 +31,7 @@ pub const BUILT_FOLDER: &str = ".sledge";
 const LOCAL: &str = "local";
 
 /// Settings that an application decides for its functions, or does not have.
-const DECIDED: [&str; 23] = [
+const DECIDED: [&str; 24] = [
     "name",
     "path",
     "build",
@@ -55,6 +55,7 @@ const DECIDED: [&str; 23] = [
     "init",
     "tenant",
     "edges",
+    "secrets",
 ];
 
 /// Settings that only functions have whose requests are transactions.

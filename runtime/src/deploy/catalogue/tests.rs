@@ -531,7 +531,7 @@ fn secrets_that_have_changed_are_seen() {
     };
     write("one");
     let mut config = config("f", json!({ "env": { "PLAIN": "text" } }));
-    config.env.insert("SECRET".to_owned(), secret::Variable::Secret(secret::Secret::File(file.clone())));
+    config.env.insert("SECRET".to_owned(), crate::secret::Variable::Secret(crate::secret::Secret::File(file.clone())));
     let mut catalogue = catalogue();
     catalogue.serve(config.clone(), Origin::Config);
     let is_same = || catalogue.get("f").unwrap().has_the_secrets_of(&config);

@@ -41,9 +41,10 @@ pub enum Access {
 
 /// Why a folder cannot be granted.
 #[derive(Debug, thiserror::Error)]
-#[error("dirs: {} (for the guest `{guest}`): {source}", host.display())]
+#[error("dirs: {} (for the guest `{guest}`): {}{source}", host.display(), beneath(within.as_deref()))]
 pub struct GrantError {
     host: PathBuf,
+    within: Option<PathBuf>,
     guest: String,
     source: io::Error,
 }
@@ -60,15 +61,33 @@ impl Grant {
         &self.guest
     }
 
-    /// Opens the folder `host`, which the guest knows as `guest`.
+    /// Opens the folder `host`, which the guest knows as `guest`. Where it has to lie `within` another one, it is reached through that: whatever links there are, it is not outside.
     ///
     /// # Errors
     /// When that fails.
-    pub fn open(host: &Path, guest: &str, access: Access) -> Result<Grant, GrantError> {
-        let failed = |source| GrantError { host: host.to_owned(), guest: guest.to_owned(), source };
-        let dir = Dir::open_ambient_dir(host, ambient_authority()).map_err(failed)?;
+    pub fn open(host: &Path, within: Option<&Path>, guest: &str, access: Access) -> Result<Grant, GrantError> {
+        let failed =
+            |source| GrantError { host: host.to_owned(), within: within.map(Path::to_owned), guest: guest.to_owned(), source };
+        let dir = match within {
+            None => Dir::open_ambient_dir(host, ambient_authority()).map_err(failed)?,
+            Some(within) => open_beneath(within, host).map_err(failed)?,
+        };
         Ok(Grant { dir: Arc::new(dir), guest: guest.to_owned(), access })
     }
+}
+
+/// Opens a folder through the one in which it lies.
+fn open_beneath(within: &Path, host: &Path) -> io::Result<Dir> {
+    let outside = |_| io::Error::new(io::ErrorKind::InvalidInput, "its path does not begin with that of the other");
+    let below = host.strip_prefix(within).map_err(outside)?;
+    let base = Dir::open_ambient_dir(within, ambient_authority())?;
+    // Of an empty path there is nothing to open.
+    if below.as_os_str().is_empty() { Ok(base) } else { base.open_dir(below) }
+}
+
+/// Where a folder has to lie, for a message.
+fn beneath(within: Option<&Path>) -> String {
+    within.map(|within| format!("not a folder within {}, which is granted: ", within.display())).unwrap_or_default()
 }
 
 /// The name of the grant that a descriptor stands for. C libraries ask from 3 upwards until they get `EBADF`.

@@ -31,7 +31,7 @@ impl World {
 
     /// With a folder to write to, and one to read.
     fn with_folders(write: &Path, read: &Path) -> World {
-        let grant = |host, guest, access| Grant::open(host, guest, access).unwrap();
+        let grant = |host, guest, access| Grant::open(host, None, guest, access).unwrap();
         World::with_grants(b"", vec![grant(write, "/w", Access::Write), grant(read, "/r", Access::Read)])
     }
 

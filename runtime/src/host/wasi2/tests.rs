@@ -38,7 +38,7 @@ fn world(body: &'static [u8]) -> World {
 
 /// With a folder to write to, and one to read.
 pub(in crate::host) fn with_folders(write: &Path, read: &Path) -> World {
-    let grant = |host, guest, access| Grant::open(host, guest, access).unwrap();
+    let grant = |host, guest, access| Grant::open(host, None, guest, access).unwrap();
     let grants = vec![grant(write, "/w", Access::Write), grant(read, "/r", Access::Read)];
     World::new(Body::default(), Process { grants, ..Process::default() })
 }
