@@ -16,7 +16,7 @@ use std::path::Path;
 /// What clients present for all rights, and for reading.
 const TOKENS: [&str; 2] = ["a token for everything", "a token for reading"];
 
-fn token_file(folder: &Path, name: &str, token: &str) -> Value {
+pub(crate) fn token_file(folder: &Path, name: &str, token: &str) -> Value {
     let path = folder.join(name);
     fs::write(&path, token).expect("write a file");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("set the mode");
@@ -24,14 +24,14 @@ fn token_file(folder: &Path, name: &str, token: &str) -> Value {
 }
 
 /// The address that the server's log names behind that.
-fn address(server: &Server, what: &str) -> String {
+pub(crate) fn address(server: &Server, what: &str) -> String {
     let what = format!("{what} address=");
     server.wait_for_log(&what);
     let log = server.log();
     log.split(&what).nth(1).and_then(|rest| rest.lines().next()).expect("an address").to_owned()
 }
 
-fn ask(address: &str, request: &str, token: Option<&str>, body: &[u8]) -> Reply {
+pub(crate) fn ask(address: &str, request: &str, token: Option<&str>, body: &[u8]) -> Reply {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
     let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();

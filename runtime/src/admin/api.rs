@@ -16,11 +16,11 @@
 //! | `GET /functions/NAME/effects` | what its runs did, and why they are answered from a table or not, with `memo` |
 //! | `GET /status` | how the server is |
 //! | `GET /metrics` | numbers, in the OpenMetrics format |
-//! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token. `/readyz` lists what is wrong |
+//! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token. `/readyz` lists what is wrong, as far as the client may see it |
 //! | `/workflows`, `/callbacks` | workflows and their executions: see `workflows.rs` |
 //! | `POST /drain` | as SIGTERM: nothing new is taken, what runs is finished, the process ends |
 //!
-//! A client may do what its [`Rights`] say.
+//! A client may do what its [`Access`] says. One that has one tenant gets what is under `/functions`, `/workflows` and `/callbacks` and belongs to that, and the tenant's part of the metrics; all else that is asked for is refused.
 //!
 //! Whatever is wrong is answered with `{"error": ...}`. The header `Sledge-Author` of a deployment or a rollback says which author is kept with the version.
 
@@ -42,13 +42,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use super::access::{Access, Rights};
 use super::workflows;
 use crate::deploy::catalogue::{CatalogueError, State};
-use crate::deploy::{Change, DeployError, Deployer};
+use crate::deploy::{Change, Client, DeployError, Deployer, Scope};
 use crate::host::Line;
 use crate::host::wasi::Usage;
 use crate::http::canary::Share;
 use crate::invoke::Dispatcher;
+use crate::invoke::function::Function;
 use crate::load::OpenError;
 use crate::logging;
 use crate::metrics::text::Gauges;
@@ -56,19 +58,6 @@ use crate::metrics::{self, Metrics};
 use crate::phases::{PROFILE_SECONDS, PROFILE_SECONDS_DEFAULT};
 use crate::schedule::Phase;
 use crate::telemetry::Tracer;
-
-/// What a client may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rights {
-    /// Ask whether the server lives.
-    None,
-    /// And for metrics.
-    Metrics,
-    /// And for all else that changes nothing.
-    Read,
-    /// Everything.
-    All,
-}
 
 /// The header with a function's settings.
 pub const SETTINGS: HeaderName = HeaderName::from_static("sledge-settings");
@@ -132,11 +121,11 @@ impl Api {
         Api { deployer, dispatcher, metrics, tracer, listen, workers, ready_when_degraded, started, deployments, followers }
     }
 
-    /// Answers a request of a client with these rights.
-    pub async fn answer(&self, request: Request<Incoming>, rights: Rights) -> Answer {
+    /// Answers a request of a client that may do that.
+    pub async fn answer(&self, request: Request<Incoming>, Access { rights, scope }: &Access) -> Answer {
         match (request.uri().path(), request.method()) {
             ("/healthz", &Method::GET | &Method::HEAD) => return text(StatusCode::OK, "text/plain", "ok\n"),
-            ("/readyz", &Method::GET | &Method::HEAD) => return self.readiness(),
+            ("/readyz", &Method::GET | &Method::HEAD) => return self.readiness(scope),
             _ => {}
         }
         let needed = match (request.uri().path(), request.method()) {
@@ -144,12 +133,15 @@ impl Api {
             (_, &Method::GET) => Rights::Read,
             _ => Rights::All,
         };
-        if rights < needed {
-            return refused(rights);
+        if *rights < needed {
+            return refused(*rights);
         }
         let path = request.uri().path().to_owned();
+        if let Some(tenant) = scope.tenant().filter(|_| !is_of_tenants(&path)) {
+            return refused_to(tenant);
+        }
         if workflows::is_own(&path) {
-            return workflows::answered(&self.deployer, request).await.unwrap_or_else(|refused| refusal(&refused));
+            return workflows::answered(&self.deployer, request, scope).await.unwrap_or_else(|refused| refusal(&refused));
         }
         let below = path.strip_prefix("/functions/");
         let function = below.filter(|name| !name.is_empty() && !name.contains('/'));
@@ -158,26 +150,28 @@ impl Api {
         let (versions, diff, rollback) = (part("/versions"), part("/diff"), part("/rollback"));
         let promote = part("/promote");
         let result = match (path.as_str(), function, request.method()) {
-            ("/functions", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.deployer.list())),
+            ("/functions", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.deployer.list_in(scope))),
             ("/status", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.status())),
-            ("/metrics", _, &Method::GET) => Ok(self.metrics()),
+            ("/metrics", _, &Method::GET) => Ok(self.metrics(scope)),
             ("/drain", _, &Method::POST) => drain(),
-            (_, None, &Method::GET) if logs.is_some() => self.logs(logs.unwrap_or_default(), request.uri().query()),
-            (_, None, &Method::GET) if phases.is_some() => self.phases(phases.unwrap_or_default(), request.uri().query()).await,
-            (_, None, &Method::GET) if effects.is_some() => self.effects(effects.unwrap_or_default()),
-            (_, None, &Method::GET) if versions.is_some() => self.versions(versions.unwrap_or_default().to_owned()).await,
+            (_, None, &Method::GET) if logs.is_some() => self.logs(scope, logs.unwrap_or_default(), request.uri().query()),
+            (_, None, &Method::GET) if phases.is_some() => {
+                self.phases(scope, phases.unwrap_or_default(), request.uri().query()).await
+            }
+            (_, None, &Method::GET) if effects.is_some() => self.effects(scope, effects.unwrap_or_default()),
+            (_, None, &Method::GET) if versions.is_some() => self.versions(scope, versions.unwrap_or_default().to_owned()).await,
             (_, None, &Method::GET) if diff.is_some() => {
-                self.diff(diff.unwrap_or_default().to_owned(), request.uri().query()).await
+                self.diff(scope, diff.unwrap_or_default().to_owned(), request.uri().query()).await
             }
             (_, None, &Method::POST) if rollback.is_some() => {
-                self.roll_back(rollback.unwrap_or_default().to_owned(), &request).await
+                self.roll_back(scope, rollback.unwrap_or_default().to_owned(), &request).await
             }
             (_, None, &Method::POST) if promote.is_some() => {
-                self.promote(promote.unwrap_or_default().to_owned(), request.uri().query()).await
+                self.promote(scope, promote.unwrap_or_default().to_owned(), request.uri().query()).await
             }
-            (_, Some(name), &Method::GET) => self.function(name),
-            (_, Some(name), &Method::PUT) => self.deploy(name.to_owned(), request).await,
-            (_, Some(name), &Method::DELETE) => self.remove(name.to_owned()).await,
+            (_, Some(name), &Method::GET) => self.function(scope, name),
+            (_, Some(name), &Method::PUT) => self.deploy(scope, name.to_owned(), request).await,
+            (_, Some(name), &Method::DELETE) => self.remove(scope, name.to_owned()).await,
             ("/functions" | "/status" | "/metrics", _, _) => return not_allowed("GET"),
             ("/drain", _, _) => return not_allowed("POST"),
             (_, Some(_), _) => return not_allowed("GET, PUT, DELETE"),
@@ -210,7 +204,7 @@ impl Api {
         })
     }
 
-    fn readiness(&self) -> Answer {
+    fn readiness(&self, scope: &Scope) -> Answer {
         let problems = match self.dispatcher.phase() {
             Phase::Serving => self.deployer.health().problems_now(),
             Phase::Draining | Phase::Killing => return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "stopping\n"),
@@ -219,11 +213,17 @@ impl Api {
             return text(StatusCode::OK, "text/plain", "ready\n");
         }
         let status = if self.ready_when_degraded { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        let lines = problems.iter().map(|problem| format!("{}: {}\n", problem.subject, problem.reason));
+        let lines: Vec<String> = match scope {
+            Scope::All => problems.iter().map(|problem| format!("{}: {}\n", problem.subject, problem.reason)).collect(),
+            _ => {
+                let own = self.deployer.list_in(scope).into_iter();
+                own.filter_map(|info| Some(format!("function {}: {}\n", info.name, info.problem?))).collect()
+            }
+        };
         text(status, "text/plain", std::iter::once("degraded\n".to_owned()).chain(lines).collect::<String>())
     }
 
-    fn metrics(&self) -> Answer {
+    fn metrics(&self, scope: &Scope) -> Answer {
         let scratch = Usage::now();
         let gauges = Gauges {
             requests: self.dispatcher.requests() as u64,
@@ -236,14 +236,14 @@ impl Api {
             ..self.deployer.gauges()
         };
         let mut body = String::new();
-        match metrics::text::encode(&mut body, &self.metrics, &gauges) {
+        match metrics::text::encode(&mut body, &self.metrics, &gauges, scope.tenant().map(|tenant| &**tenant)) {
             Ok(()) => text(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", body),
             Err(error) => refusal(&Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
         }
     }
 
-    fn logs(&self, name: &str, query: Option<&str>) -> Result<Answer, Refusal> {
-        let log = self.deployer.log(name).ok_or_else(|| self.not_served(name))?;
+    fn logs(&self, scope: &Scope, name: &str, query: Option<&str>) -> Result<Answer, Refusal> {
+        let log = Arc::clone(&self.served(scope, name)?.log);
         let lines = match option(query, "lines").map(str::parse) {
             None => usize::MAX,
             Some(Ok(lines)) => lines,
@@ -279,22 +279,24 @@ impl Api {
         Ok(response)
     }
 
-    /// Why a function is not served.
-    fn not_served(&self, name: &str) -> Refusal {
-        match self.deployer.info(name).and_then(|info| info.problem) {
-            Some(problem) => Refusal(StatusCode::CONFLICT, format!("`{name}` is quarantined: {problem}")),
-            None => DeployError::from(CatalogueError::Unknown(name.to_owned())).into(),
-        }
+    /// A function, or why it is not served.
+    fn served(&self, scope: &Scope, name: &str) -> Result<Arc<Function>, Refusal> {
+        self.deployer.current_in(scope, name).ok_or_else(|| {
+            match self.deployer.info_in(scope, name).and_then(|info| info.problem) {
+                Some(problem) => Refusal(StatusCode::CONFLICT, format!("`{name}` is quarantined: {problem}")),
+                None => DeployError::from(CatalogueError::Unknown(name.to_owned())).into(),
+            }
+        })
     }
 
     /// Measures what the phases of a function need. A client that goes ends that.
-    async fn phases(&self, name: &str, query: Option<&str>) -> Result<Answer, Refusal> {
+    async fn phases(&self, scope: &Scope, name: &str, query: Option<&str>) -> Result<Answer, Refusal> {
         let seconds = option(query, "seconds").map_or(Ok(PROFILE_SECONDS_DEFAULT), str::parse);
         let Some(seconds) = seconds.ok().filter(|seconds| PROFILE_SECONDS.contains(seconds)) else {
             let (first, last) = PROFILE_SECONDS.into_inner();
             return Err(Refusal(StatusCode::BAD_REQUEST, format!("seconds: give a number from {first} to {last}")));
         };
-        let process = self.deployer.process(name).ok_or_else(|| self.not_served(name))?;
+        let process = Arc::clone(&self.served(scope, name)?.process);
         let Ok(_place) = self.followers.try_acquire() else {
             let why = format!("{FOLLOWERS_MAX} clients follow logs or measure phases already; try again");
             return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
@@ -315,8 +317,8 @@ impl Api {
     }
 
     /// What the runs of a function did.
-    fn effects(&self, name: &str) -> Result<Answer, Refusal> {
-        let function = self.deployer.current(name).ok_or_else(|| self.not_served(name))?;
+    fn effects(&self, scope: &Scope, name: &str) -> Result<Answer, Refusal> {
+        let function = self.served(scope, name)?;
         let Some(memo) = &function.memo else {
             let why = format!(
                 "the runs of `{name}` are not looked at: set `memo = \"observe\"` (or \"auto\") for it, and send requests"
@@ -337,13 +339,13 @@ impl Api {
         ))
     }
 
-    fn function(&self, name: &str) -> Result<Answer, Refusal> {
+    fn function(&self, scope: &Scope, name: &str) -> Result<Answer, Refusal> {
         let unknown = || Refusal::from(DeployError::from(CatalogueError::Unknown(name.to_owned())));
-        let info = self.deployer.info(name).ok_or_else(unknown)?;
+        let info = self.deployer.info_in(scope, name).ok_or_else(unknown)?;
         Ok(answer(StatusCode::OK, &info))
     }
 
-    async fn deploy(&self, name: String, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    async fn deploy(&self, scope: &Scope, name: String, request: Request<Incoming>) -> Result<Answer, Refusal> {
         let Ok(place) = Arc::clone(&self.deployments).try_acquire_owned() else { return Err(too_many_deployments()) };
         let settings = settings(request.headers())?;
         let reset = match option(request.uri().query(), "reset") {
@@ -351,52 +353,52 @@ impl Api {
             Some("true") => true,
             Some(_) => return Err(Refusal(StatusCode::BAD_REQUEST, "reset: give true or false".to_owned())),
         };
-        let (author, share) = (author(request.headers()), share(request.uri().query())?);
+        let (client, share) = (client(scope, request.headers()), share(request.uri().query())?);
         let module = received(request.into_body()).await?;
         let deployer = Arc::clone(&self.deployer);
         let deploy = move || {
             // Until the end, also when the client has gone.
             let _place = place;
             match share {
-                None => deployer.deploy(&name, &settings, reset, &module, author),
-                Some(share) => deployer.deploy_gradually(&name, &settings, reset, &module, (share, author)),
+                None => deployer.deploy(&name, &settings, reset, &module, client),
+                Some(share) => deployer.deploy_gradually(&name, &settings, reset, &module, (share, client)),
             }
         };
         changed(deploy).await
     }
 
-    async fn versions(&self, name: String) -> Result<Answer, Refusal> {
-        let deployer = Arc::clone(&self.deployer);
-        aside(move || deployer.versions(&name)).await.map(|history| answer(StatusCode::OK, &history.versions()))
+    async fn versions(&self, scope: &Scope, name: String) -> Result<Answer, Refusal> {
+        let (deployer, scope) = (Arc::clone(&self.deployer), scope.clone());
+        aside(move || deployer.versions(&name, &scope)).await.map(|history| answer(StatusCode::OK, &history.versions()))
     }
 
-    async fn diff(&self, name: String, query: Option<&str>) -> Result<Answer, Refusal> {
+    async fn diff(&self, scope: &Scope, name: String, query: Option<&str>) -> Result<Answer, Refusal> {
         let (from, to) = (number(query, "from")?, number(query, "to")?);
-        let deployer = Arc::clone(&self.deployer);
-        aside(move || deployer.difference(&name, from, to)).await.map(|difference| answer(StatusCode::OK, &difference))
+        let (deployer, scope) = (Arc::clone(&self.deployer), scope.clone());
+        aside(move || deployer.difference(&name, from, to, &scope)).await.map(|difference| answer(StatusCode::OK, &difference))
     }
 
-    async fn roll_back(&self, name: String, request: &Request<Incoming>) -> Result<Answer, Refusal> {
+    async fn roll_back(&self, scope: &Scope, name: String, request: &Request<Incoming>) -> Result<Answer, Refusal> {
         let Ok(place) = Arc::clone(&self.deployments).try_acquire_owned() else { return Err(too_many_deployments()) };
-        let (to, author) = (number(request.uri().query(), "to")?, author(request.headers()));
+        let (to, client) = (number(request.uri().query(), "to")?, client(scope, request.headers()));
         let deployer = Arc::clone(&self.deployer);
         let roll_back = move || {
             // As in a deployment.
             let _place = place;
-            deployer.roll_back(&name, to, author)
+            deployer.roll_back(&name, to, client)
         };
         changed(roll_back).await
     }
 
-    async fn promote(&self, name: String, query: Option<&str>) -> Result<Answer, Refusal> {
+    async fn promote(&self, scope: &Scope, name: String, query: Option<&str>) -> Result<Answer, Refusal> {
         let percent = percent(query)?;
-        let deployer = Arc::clone(&self.deployer);
-        changed(move || deployer.promote(&name, percent)).await
+        let (deployer, scope) = (Arc::clone(&self.deployer), scope.clone());
+        changed(move || deployer.promote(&name, percent, &scope)).await
     }
 
-    async fn remove(&self, name: String) -> Result<Answer, Refusal> {
-        let deployer = Arc::clone(&self.deployer);
-        changed(move || deployer.remove(&name)).await
+    async fn remove(&self, scope: &Scope, name: String) -> Result<Answer, Refusal> {
+        let (deployer, scope) = (Arc::clone(&self.deployer), scope.clone());
+        changed(move || deployer.remove(&name, &scope)).await
     }
 }
 
@@ -443,6 +445,16 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, DeployError> 
         Ok(result) => result.map_err(Refusal::from),
         Err(_) => Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error; see the server's log".to_owned())),
     }
+}
+
+/// Whether a path is for clients that have one tenant. What is answered there is looked at once more, by whose it is.
+fn is_of_tenants(path: &str) -> bool {
+    path == "/functions" || path == "/metrics" || path.starts_with("/functions/") || workflows::is_own(path)
+}
+
+/// The client that changes something.
+fn client(scope: &Scope, headers: &HeaderMap) -> Client {
+    Client { author: author(headers), scope: scope.clone() }
 }
 
 /// The author that a client names, on one line.
@@ -516,7 +528,7 @@ impl From<DeployError> for Refusal {
             | DeployError::NoVersions
             | DeployError::First(_)
             | DeployError::Present { .. } => StatusCode::CONFLICT,
-            DeployError::NotGranted(_) => StatusCode::FORBIDDEN,
+            DeployError::NotGranted(_) | DeployError::Denied(_) => StatusCode::FORBIDDEN,
             DeployError::Function { source: OpenError::NoModule, .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             DeployError::Function { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             DeployError::Store(_) | DeployError::Kv(_) | DeployError::Roots(_) | DeployError::Nothing(_) => {
@@ -570,6 +582,13 @@ fn refused(rights: Rights) -> Answer {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
+}
+
+/// Why a client that has one tenant does not get what is the whole server's.
+fn refused_to(tenant: &str) -> Answer {
+    let tenant = awsm_abi::text::name(tenant);
+    let why = format!("this token is for what belongs to tenant `{tenant}`; all else needs the one of `admin_token`");
+    refusal(&Refusal(StatusCode::FORBIDDEN, why))
 }
 
 fn refusal(Refusal(status, why): &Refusal) -> Answer {

@@ -12,7 +12,7 @@ use std::{fs, io, net, thread};
 use http_body_util::Either;
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue};
+use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,10 +22,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::api::Rights;
+use super::access::{Access, Rights, Tokens};
 use super::states::StatesApi;
 use super::{Address, Api};
-use crate::secret::{Secret, SecretError};
+use crate::deploy::Scope;
 
 /// After how long without a word it is asked whether a client on TCP is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -39,8 +39,6 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Threads for what takes long: deploying.
 const BLOCKING_THREADS_MAX: usize = 8;
-/// The shortest token.
-const TOKEN_BYTES_MIN: usize = 16;
 
 /// Why the admin API cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -58,42 +56,11 @@ pub enum ListenError {
     },
 }
 
-/// What a client has to know.
-#[derive(Debug)]
-pub struct Token(blake3::Hash);
-
-impl Token {
-    /// Reads the one of that key of the configuration.
-    ///
-    /// # Errors
-    /// When it cannot be read, could be read by others, or is too short.
-    pub fn read(key: &str, place: &Secret) -> Result<Token, SecretError> {
-        let text = place.read(key)?;
-        let token = text.trim();
-        if token.len() < TOKEN_BYTES_MIN {
-            let why = format!("holds {} bytes; a token has at least {TOKEN_BYTES_MIN}", token.len());
-            return Err(SecretError { key: key.to_owned(), place: place.clone(), why });
-        }
-        Ok(Token(blake3::hash(token.as_bytes())))
-    }
-
-    /// Whether a request carries it. Compared in constant time.
-    fn is_in(&self, headers: &HeaderMap) -> bool {
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-        given.is_some_and(|given| blake3::hash(given) == self.0)
-    }
-}
-
 /// What clients may do at a socket.
 #[derive(Debug)]
 pub enum Guard {
-    /// What their token allows; everything where there is none.
-    Tokens {
-        /// For all rights.
-        all: Option<Token>,
-        /// For reading.
-        read: Option<Token>,
-    },
+    /// What their token allows.
+    Tokens(Tokens),
     /// Ask for metrics.
     Metrics,
     /// What their signatures allow, at the API of AWS Step Functions.
@@ -101,13 +68,11 @@ pub enum Guard {
 }
 
 impl Guard {
-    fn rights(&self, headers: &HeaderMap) -> Rights {
+    fn access(&self, headers: &HeaderMap) -> Access {
         match self {
-            Guard::Metrics => Rights::Metrics,
-            Guard::Tokens { all: None, .. } => Rights::All,
-            Guard::Tokens { all: Some(token), .. } if token.is_in(headers) => Rights::All,
-            Guard::Tokens { read: Some(token), .. } if token.is_in(headers) => Rights::Read,
-            Guard::Tokens { .. } | Guard::States(_) => Rights::None,
+            Guard::Metrics => Access::to_all(Rights::Metrics),
+            Guard::Tokens(tokens) => tokens.access(headers),
+            Guard::States(_) => Access { rights: Rights::None, scope: Scope::Nothing },
         }
     }
 }
@@ -147,7 +112,7 @@ impl Listener {
     /// When the address cannot be had, also because another server is there.
     pub fn open(address: Address, guard: Guard) -> Result<Listener, ListenError> {
         let key = match guard {
-            Guard::Tokens { .. } => "admin",
+            Guard::Tokens(_) => "admin",
             Guard::Metrics => "metrics_listen",
             Guard::States(_) => "aws_api.listen",
         };
@@ -168,7 +133,7 @@ impl Listener {
     #[must_use]
     pub const fn offers(&self) -> &'static str {
         match self.guard {
-            Guard::Tokens { .. } => "admin API",
+            Guard::Tokens(_) => "admin API",
             Guard::Metrics => "metrics",
             Guard::States(_) => "API of AWS Step Functions",
         }
@@ -275,9 +240,9 @@ fn serve_in_task(
                 if let Guard::States(states) = guard {
                     return Ok::<_, Infallible>(states.answer(request).await.map(Either::Left));
                 }
-                let rights = guard.rights(request.headers());
-                let mut answer = api.answer(request, rights).await;
-                if rights == Rights::None {
+                let access = guard.access(request.headers());
+                let mut answer = api.answer(request, &access).await;
+                if access.rights == Rights::None {
                     // Places are for clients that have a token.
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }

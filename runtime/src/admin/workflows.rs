@@ -20,7 +20,7 @@
 //! | `POST /workflows/NAME/executions/EXECUTION/repin` | moves it to the versions of functions that are served now; with `definition=true` also to the definition, if that has the states in which it is |
 //! | `POST /callbacks` | the answer of a task that waits for it: `{"token": ..., "output": ...}`, `{"token": ..., "error": ..., "cause": ...}`, or `{"token": ...}` as a sign of life |
 //!
-//! All but the last take `tenant=T`; without it the tenant is `default`.
+//! All but the last take `tenant=T`; without it the tenant is `default`, or that of the client, which cannot name another one.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 use sledge_workflow::machine::{Event, Status};
 
 use super::api::{Answer, Refusal, answer, not_allowed, option};
-use crate::deploy::Deployer;
+use crate::deploy::{Deployer, Scope};
 use crate::kv::Order;
 use crate::workflow::durable::journal::{EVENTS_MAX, LISTED_MAX, Listing, Place, Position, Summary};
 use crate::workflow::durable::{Executions, Pinned, Refused, Started, name_of, status_name};
@@ -50,15 +50,19 @@ pub(super) fn is_own(path: &str) -> bool {
 }
 
 /// Answers a request for one of these paths.
-pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) -> Result<Answer, Refusal> {
+pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>, scope: &Scope) -> Result<Answer, Refusal> {
     let path = request.uri().path().to_owned();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     let query = request.uri().query().map(str::to_owned);
     let query = query.as_deref();
-    let tenant: Arc<str> = option(query, "tenant").unwrap_or(TENANT).into();
+    let tenant = tenant(option(query, "tenant"), scope)?;
     if let ["workflows"] = &*parts {
         return match *request.method() {
-            Method::GET => Ok(answer(StatusCode::OK, &deployer.workflows())),
+            Method::GET => {
+                let mut all = deployer.workflows();
+                all.retain(|workflow| scope.has(&workflow.tenant));
+                Ok(answer(StatusCode::OK, &all))
+            }
             _ => Ok(not_allowed("GET")),
         };
     }
@@ -128,7 +132,10 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
                 (None, Reason { error: None, cause: None }) => Event::CallbackHeartbeat { token: Arc::clone(&token) },
                 (None, Reason { error, cause }) => Event::CallbackFailed { token: Arc::clone(&token), error, cause },
             };
-            executions.call_back(token, event).await?;
+            match scope.tenant() {
+                Some(tenant) => executions.call_back_of(Arc::clone(tenant), token, event).await?,
+                None => executions.call_back(token, event).await?,
+            }
             Ok(answer(StatusCode::OK, &json!({})))
         }
         (["workflows", _, "executions"], _) => Ok(not_allowed("GET, POST")),
@@ -142,6 +149,19 @@ pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) ->
         ) => Ok(not_allowed("POST")),
         _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {}", awsm_abi::text::line(&path)))),
     }
+}
+
+/// The tenant whose workflows are meant.
+fn tenant(asked: Option<&str>, scope: &Scope) -> Result<Arc<str>, Refusal> {
+    let tenant = match (asked, scope.tenant()) {
+        (Some(asked), _) => asked.into(),
+        (None, Some(own)) => Arc::clone(own),
+        (None, None) => TENANT.into(),
+    };
+    if scope.has(&tenant) {
+        return Ok(tenant);
+    }
+    Err(Refusal(StatusCode::FORBIDDEN, "tenant: your token is for another tenant: leave it out".to_owned()))
 }
 
 /// What an execution did that went ahead of itself, or those of which that is kept.

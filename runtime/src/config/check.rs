@@ -11,8 +11,8 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 
 use super::{
-    ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX, application,
-    aws_api,
+    ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX, admin_token,
+    application, aws_api,
 };
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
@@ -308,6 +308,7 @@ fn admin(config: &Config, problems: &mut Problems<'_>) {
         let why = "needs `admin_token`: without that, any client that reaches the admin API has all rights";
         problems.push("admin_read_token", why);
     }
+    admin_token::check(config, problems);
     let Some(admin) = &config.admin else { return };
     let is_address = admin.parse::<SocketAddr>().is_ok();
     if admin != ADMIN_NONE && !is_address && !admin.contains('/') {

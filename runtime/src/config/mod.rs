@@ -3,6 +3,7 @@
 //! [`read`] turns a file into a [`Config`] whose every key is known and whose every value has the right type; [`check`] finds what is
 //! wrong beyond that. Errors name the file and the key. Nothing here loads a function or opens a socket.
 
+mod admin_token;
 mod application;
 mod asynchronous;
 mod aws_api;
@@ -43,6 +44,7 @@ use crate::schedule::{CLASSES, Classes, Policy, Shares};
 use crate::secret::{self, Secret, SecretError, Variable};
 use crate::telemetry::TelemetryConfig;
 
+pub use admin_token::AdminTokenConfig;
 pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, descriptors_of, services_of};
 pub use asynchronous::AsynchronousConfig;
 pub use aws_api::{AwsApiConfig, AwsKeyConfig};
@@ -178,6 +180,9 @@ pub struct Config {
     pub admin_token: Option<Secret>,
     /// A second token for the admin API, whose clients may only read: lists, settings, versions, logs, measurements and metrics. It takes effect with `admin_token`.
     pub admin_read_token: Option<Secret>,
+    /// Further tokens, whose clients see and change what belongs to one tenant. Default: none.
+    #[schemars(length(max = 1000))]
+    pub admin_tokens: Vec<AdminTokenConfig>,
     /// An address, `IP:PORT`, at which any client gets `/metrics`, `/healthz` and `/readyz` over HTTP, without a token and without any other right: for Prometheus.
     /// Default: none.
     pub metrics_listen: Option<String>,
@@ -613,6 +618,7 @@ impl Default for Config {
             admin: None,
             admin_token: None,
             admin_read_token: None,
+            admin_tokens: Vec::new(),
             metrics_listen: None,
             aws_api: None,
             ready_when_degraded: true,

@@ -62,6 +62,7 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     for secret in [&mut config.admin_token, &mut config.admin_read_token, &mut config.tls_key].into_iter().flatten() {
         secret.within(folder);
     }
+    config.admin_tokens.iter_mut().for_each(|token| token.token.within(folder));
     if let Some(aws_api) = &mut config.aws_api {
         aws_api.keys.iter_mut().for_each(|key| key.secret.within(folder));
     }
@@ -277,7 +278,9 @@ mod tests {
         assert_eq!(error("s.json", r#"{"lisen": ""}"#), "s.json: unknown key `lisen`; did you mean `listen`?");
         let far = error("s.toml", "xyzzy = 1");
         assert!(
-            far.starts_with("s.toml: unknown key `xyzzy`; known keys: access_log, admin, admin_read_token, admin_token, "),
+            far.starts_with(
+                "s.toml: unknown key `xyzzy`; known keys: access_log, admin, admin_read_token, admin_token, admin_tokens, "
+            ),
             "{far}"
         );
     }
@@ -317,6 +320,7 @@ mod tests {
         let function = "functions = [{ name = 'f', path = 'f.so'";
         let samples = [
             ("Config", "KEY = 1".to_owned()),
+            ("AdminTokenConfig", "admin_tokens = [{ tenant = 'a', token = { env = 'A' }, KEY = 1 }]".to_owned()),
             ("AwsApiConfig", "aws_api = { listen = '127.0.0.1:1', KEY = 1 }".to_owned()),
             ("AwsKeyConfig", "aws_api = { keys = [{ id = 'a', secret = { env = 'A' }, KEY = 1 }] }".to_owned()),
             ("AsynchronousConfig", format!("{function}, asynchronous = {{ KEY = 1 }} }}]")),

@@ -207,7 +207,8 @@ impl Entry {
     fn kept_by(&self, config: &FunctionConfig, next: &Loaded) -> Before {
         let function = &self.function;
         let limits = |config: &FunctionConfig| (config.concurrency(), config.queue_max);
-        let has_same_log = self.config.log_lines_per_s_max == config.log_lines_per_s_max;
+        // Another tenant does not see what this one's wrote.
+        let has_same_log = self.config.log_lines_per_s_max == config.log_lines_per_s_max && self.config.tenant == config.tenant;
         Before {
             gate: (limits(&self.config) == limits(config)).then(|| Arc::clone(&function.gate)),
             in_flight: function.gate.in_flight(),
@@ -351,6 +352,19 @@ impl Catalogue {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Entry> {
         self.entries.get(name)
+    }
+
+    /// All of them.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// Paths there that have moved, and those of files.
+    pub fn paths_of_the_server(&self, site: Site) -> impl Iterator<Item = String> {
+        let redirects = self.redirects.iter().filter(move |(other, _)| *other == site);
+        let folders = self.folders.iter().filter(move |(other, _)| *other == site);
+        let redirects = redirects.map(|(_, redirect)| redirect.pattern.to_string());
+        redirects.chain(folders.map(|(_, folder)| folder.pattern().to_owned()))
     }
 
     /// How many there are.

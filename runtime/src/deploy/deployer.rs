@@ -2,8 +2,9 @@
 //! start and at SIGHUP, and of what was deployed earlier, what is wrong with one function concerns that one only: it is quarantined.
 
 mod gradual;
+mod granted;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -25,11 +26,12 @@ use super::pinned::Pinned;
 use super::publish::{Publisher, Subscription};
 use super::quarantine::Unusable;
 use super::reconfigure::Reload;
+use super::scope::{Client, Denied, Scope};
 use super::store::{Contents, Store, StoreError};
 use crate::compile::{Compiler, MODULE_MAGIC};
 use crate::config::{self, Config, ConfigError, FunctionConfig, SettingChange};
 use crate::health::{Health, Subject};
-use crate::host::{FunctionLog, Process};
+use crate::host::FunctionLog;
 use crate::invoke::function::Function;
 use crate::kv::{self, Store as KvStore};
 use crate::load::{self, OpenError};
@@ -49,6 +51,9 @@ pub enum DeployError {
     /// It asks for what its tenant is not granted.
     #[error(transparent)]
     NotGranted(#[from] NotGranted),
+    /// The client may not make it.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// It does not fit to what there is.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
@@ -305,12 +310,6 @@ impl Deployer {
         self.publisher.subscribe()
     }
 
-    /// One function, with its settings.
-    #[must_use]
-    pub fn info(&self, name: &str) -> Option<Info> {
-        self.catalogue().info(name)
-    }
-
     /// All functions.
     #[must_use]
     pub fn list(&self) -> Vec<Info> {
@@ -355,24 +354,13 @@ impl Deployer {
         self.catalogue().functions().find(|function| function.name() == name).map(|function| Arc::clone(&function.log))
     }
 
-    /// What the invocations of a function begin with.
-    #[must_use]
-    pub fn process(&self, name: &str) -> Option<Arc<Process>> {
-        self.catalogue().functions().find(|function| function.name() == name).map(|function| Arc::clone(&function.process))
-    }
-
-    /// A function, as it is served.
-    #[must_use]
-    pub fn current(&self, name: &str) -> Option<Arc<Function>> {
-        self.catalogue().functions().find(|function| function.name() == name).cloned()
-    }
-
     /// What is known here for [the metrics](crate::metrics).
     #[must_use]
     pub fn gauges(&self) -> Gauges {
         let catalogue = self.catalogue();
         let (compilations, compile) = self.compiler.counts();
-        let dropped = |function: &Arc<Function>| (function.name().to_owned(), function.log.dropped());
+        let dropped =
+            |function: &Arc<Function>| ([function.name().to_owned(), function.labels.tenant.clone()], function.log.dropped());
         Gauges {
             functions: catalogue.len() as u64,
             retired: catalogue.retired() as u64,
@@ -424,21 +412,15 @@ impl Deployer {
     }
 
     /// Serves `module`, which must be WebAssembly in binary form, under `name`; instead of what was deployed under that name, if anything, and
-    /// with the settings of that, but for those that are `given`. With `reset` those that are not given are the defaults. The author is kept with the version.
+    /// with the settings of that, but for those that are `given`. With `reset` those that are not given are the defaults. The client's author is kept with the version.
     ///
     /// # Errors
-    /// When settings or module are wrong. Then nothing has changed.
-    pub fn deploy(
-        &self,
-        name: &str,
-        given: &Value,
-        reset: bool,
-        module: &[u8],
-        author: Option<String>,
-    ) -> Result<Change, DeployError> {
+    /// When settings or module are wrong, or the client may not deploy it. Then nothing has changed.
+    pub fn deploy(&self, name: &str, given: &Value, reset: bool, module: &[u8], client: Client) -> Result<Change, DeployError> {
+        let Client { author, scope } = client;
         let prepared =
             |candidate, told: &mut Told<'_>| self.put(candidate, module, Deployed { author, ..Deployed::default() }, told);
-        self.prepare(name, given, reset, module, prepared)
+        self.prepare(name, given, reset, module, &scope, prepared)
     }
 
     /// Compiles and loads a version with the settings that it comes to, and has `serve` serve it.
@@ -448,11 +430,12 @@ impl Deployer {
         given: &Value,
         reset: bool,
         module: &[u8],
+        scope: &Scope,
         serve: impl FnOnce(Candidate, &mut Told<'_>) -> Result<Change, DeployError>,
     ) -> Result<Change, DeployError> {
         for _ in 0..PREPARATIONS_MAX {
             // Long before anything is compiled for nothing; what counts is the second look.
-            let config = self.settled(name, given, reset)?;
+            let config = self.settled(name, given, reset, scope)?;
             self.catalogue().check_deployed(&config)?;
             if !module.starts_with(MODULE_MAGIC) {
                 return Err(DeployError::Function { name: name.to_owned(), source: OpenError::NoModule });
@@ -462,7 +445,7 @@ impl Deployer {
 
             let mut told = self.change();
             self.check_running()?;
-            if self.settled(name, given, reset)? == config {
+            if self.settled(name, given, reset, scope)? == config {
                 return serve(candidate, &mut told);
             }
         }
@@ -487,11 +470,21 @@ impl Deployer {
         Ok(store.put(config, module, digest, Deployed { deployed_at, ..what })?)
     }
 
-    /// The settings that a deployment comes to at this time.
-    fn settled(&self, name: &str, given: &Value, reset: bool) -> Result<FunctionConfig, DeployError> {
-        let present = if reset { None } else { deployed(&self.catalogue(), name)? };
-        let settings = present.map_or_else(|| given.clone(), |present| config::merged(&present, given.clone()));
+    /// The settings that a deployment comes to at this time, if the client may make it.
+    fn settled(&self, name: &str, given: &Value, reset: bool, scope: &Scope) -> Result<FunctionConfig, DeployError> {
+        let present = {
+            let catalogue = self.catalogue();
+            // What another tenant's function has is not even looked at.
+            if reset || !catalogue.has_name_in(scope, name) { None } else { deployed(&catalogue, name)? }
+        };
+        let mut settings = present.map_or_else(|| given.clone(), |present| config::merged(&present, given.clone()));
+        if let (Some(tenant), Value::Object(entries)) = (scope.tenant(), &mut settings)
+            && entries.get("tenant").is_none_or(Value::is_null)
+        {
+            entries.insert("tenant".to_owned(), (**tenant).into());
+        }
         let config = config::function("settings", name, Path::new(&format!("{name}.wasm")), settings)?;
+        self.catalogue().check_deployed_in(scope, &config)?;
         config::check_function("settings", &config)?;
         Ok(self.grants().apply(config)?)
     }
@@ -500,17 +493,17 @@ impl Deployer {
     ///
     /// # Errors
     /// When they are not kept or cannot be read, or there is no such function.
-    pub fn versions(&self, name: &str) -> Result<History, DeployError> {
+    pub fn versions(&self, name: &str, scope: &Scope) -> Result<History, DeployError> {
         let _change = self.change();
-        self.history(name)
+        self.history(name, scope)
     }
 
     /// What differs between two versions of a function: the present one and that before it, where none is given.
     ///
     /// # Errors
     /// As for [`Deployer::versions`], and where there is no such version.
-    pub fn difference(&self, name: &str, from: Option<u64>, to: Option<u64>) -> Result<Difference, DeployError> {
-        let history = self.versions(name)?;
+    pub fn difference(&self, name: &str, from: Option<u64>, to: Option<u64>, scope: &Scope) -> Result<Difference, DeployError> {
+        let history = self.versions(name, scope)?;
         let to = match to {
             Some(to) => find(&history, name, to)?,
             None => history.present().ok_or_else(|| CatalogueError::Unknown(name.to_owned()))?,
@@ -532,13 +525,14 @@ impl Deployer {
     ///
     /// # Errors
     /// As for [`Deployer::versions`]; when there is no such version, or it cannot be served. Then nothing has changed.
-    pub fn roll_back(&self, name: &str, to: Option<u64>, author: Option<String>) -> Result<Change, DeployError> {
+    pub fn roll_back(&self, name: &str, to: Option<u64>, client: Client) -> Result<Change, DeployError> {
+        let Client { author, scope } = client;
         if to.is_none()
-            && let Some(change) = self.give_up(name)?
+            && let Some(change) = self.give_up(name, &scope)?
         {
             return Ok(change);
         }
-        let history = self.versions(name)?;
+        let history = self.versions(name, &scope)?;
         let version = match to {
             Some(to) => find(&history, name, to)?,
             None => history.before().ok_or_else(|| DeployError::First(name.to_owned()))?,
@@ -550,6 +544,7 @@ impl Deployer {
         let store = self.store.as_ref().ok_or(DeployError::NoVersions)?;
         let (config, module) = store.version(name, version)?;
         let config = self.grants().apply(config)?;
+        self.catalogue().check_deployed_in(&scope, &config)?;
         self.catalogue().check_deployed(&config)?;
         let candidate = loading::candidate(&config, &module, &self.compiler);
         let candidate = candidate.map_err(|source| DeployError::Function { name: name.to_owned(), source })?;
@@ -557,7 +552,8 @@ impl Deployer {
         let mut change = self.change();
         self.check_running()?;
         // It may have been removed meanwhile, and the grants may be others.
-        self.history(name)?;
+        self.history(name, &scope)?;
+        self.catalogue().check_deployed_in(&scope, &config)?;
         if self.grants().look(&config) != Look::Same {
             return Err(DeployError::Changing(name.to_owned()));
         }
@@ -566,9 +562,10 @@ impl Deployer {
     }
 
     /// The versions of a function that was deployed. Within a change.
-    fn history(&self, name: &str) -> Result<History, DeployError> {
+    fn history(&self, name: &str, scope: &Scope) -> Result<History, DeployError> {
         {
             let catalogue = self.catalogue();
+            catalogue.check_name_in(scope, name)?;
             let is_deployed = catalogue.get(name).map(|entry| entry.origin == Origin::Deployed);
             if is_deployed != Some(true) && catalogue.quarantined().get(name, Origin::Deployed).is_none() {
                 let name = name.to_owned();
@@ -576,7 +573,11 @@ impl Deployer {
                 return Err(if is_configured { CatalogueError::Configured(name) } else { CatalogueError::Unknown(name) }.into());
             }
         }
-        Ok(self.store.as_ref().ok_or(DeployError::NoVersions)?.versions(name)?)
+        let history = self.store.as_ref().ok_or(DeployError::NoVersions)?.versions(name)?;
+        Ok(match scope.tenant() {
+            Some(tenant) => history.of(tenant),
+            None => history,
+        })
     }
 
     /// Serves what was prepared, and keeps it as the next version, of which that is `what` beside. Within a change.
@@ -609,11 +610,12 @@ impl Deployer {
     ///
     /// # Errors
     /// When there is none, or it stands in the configuration.
-    pub fn remove(&self, name: &str) -> Result<Change, DeployError> {
+    pub fn remove(&self, name: &str, scope: &Scope) -> Result<Change, DeployError> {
         let mut told = self.change();
         self.check_running()?;
         let before = {
             let mut catalogue = self.catalogue();
+            catalogue.check_name_in(scope, name)?;
             match catalogue.release(name, Origin::Deployed) {
                 Some(_) => Vec::new(),
                 None => catalogue.remove(name, Origin::Deployed)?,
@@ -702,41 +704,6 @@ impl Deployer {
             .into_iter()
             .map(|(name, version)| (name.clone(), version, loading::stored(store, &name, false, grants, &self.compiler)))
             .collect()
-    }
-
-    /// The deployed functions whose folders or secrets are somewhere else by these grants, or whose secrets have changed, loaded once more.
-    fn load_anew(&self, grants: &Grants) -> HashMap<String, Stored> {
-        let is_stale = |catalogue: &Catalogue, name: &str| {
-            catalogue.get(name).is_some_and(|entry| match grants.look(&entry.config) {
-                Look::Same => !entry.config.secrets.is_empty() && !entry.has_the_secrets_of(&entry.config),
-                Look::Otherwise(_) => true,
-                Look::Refused(_) => false,
-            })
-        };
-        let names: Vec<String> = {
-            let catalogue = self.catalogue();
-            catalogue.names(Origin::Deployed).filter(|name| is_stale(&catalogue, name)).map(str::to_owned).collect()
-        };
-        let Some(store) = &self.store else {
-            for name in names {
-                tracing::warn!(
-                    function = name,
-                    "its grants or its secrets have changed, and without state_dir the server has no module to load it anew; deploy it again"
-                );
-            }
-            return HashMap::new();
-        };
-        let found = |name: String| {
-            let found = loading::stored(store, &name, false, grants, &self.compiler)?;
-            Some((name, found))
-        };
-        names.into_iter().filter_map(found).collect()
-    }
-
-    /// What deployed functions may have.
-    pub(super) fn grants(&self) -> Arc<Grants> {
-        // What it protects is replaced as a whole.
-        Arc::clone(&self.grants.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn publish(&self, retired: Vec<Arc<Function>>, told: &mut Told<'_>) {

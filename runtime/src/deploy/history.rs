@@ -44,6 +44,13 @@ impl History {
         versions.is_sorted_by(|a, b| a.version < b.version).then_some(History(versions))
     }
 
+    /// Those of one tenant: what a function was before it became that tenant's is another's.
+    #[must_use]
+    pub fn of(mut self, tenant: &str) -> History {
+        self.0.retain(|version| version.what.settings.get("tenant").is_some_and(|known| known == tenant));
+        self
+    }
+
     /// All of them, the oldest first.
     #[must_use]
     pub fn versions(&self) -> &[Version] {
@@ -153,6 +160,22 @@ mod tests {
         history.add(deployed("new"));
         assert_eq!(before(&history), Some(6));
         assert_eq!(History::default().before(), None);
+    }
+
+    #[test]
+    fn versions_of_another_tenant_are_not_this_ones() {
+        let mut history = History::default();
+        for tenant in ["red", "blue", "blue", "red", "blue"] {
+            let settings = Map::from_iter([("tenant".to_owned(), tenant.into())]);
+            history.add(Deployed { settings, ..deployed(tenant) });
+        }
+        history.add(deployed("without a tenant"));
+        let (blue, red) = (history.clone().of("blue"), history.of("red"));
+        assert_eq!((numbers(&blue), numbers(&red)), (vec![2, 3, 5], vec![1, 4]));
+        assert_eq!(
+            (blue.present().map(|version| version.version), blue.before().map(|version| version.version)),
+            (Some(5), Some(3))
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //!   `reconfigure`: what a new configuration changes;
 //! * [`store`]: deployed functions on disk; [`history`]: their versions;
 //! * `grants`: what of this machine and its network deployed functions may have;
+//! * [`scope`]: whose functions a client may change;
 //! * `pinned`: versions that durable executions need beside the served ones; `kept`: their files.
 //!
 //! A request keeps the version to which it was routed. A version that has been replaced is *retired*: it ends what it began, its idle
@@ -30,6 +31,7 @@ mod pinned;
 pub mod publish;
 pub mod quarantine;
 mod reconfigure;
+pub mod scope;
 pub mod store;
 mod taken;
 
@@ -38,3 +40,4 @@ pub use deployer::{Change, DeployError, Deployer};
 pub use grants::NotGranted;
 pub use kept::folder as pinned_folder;
 pub use publish::Published;
+pub use scope::{Client, Denied, Scope};

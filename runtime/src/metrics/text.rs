@@ -69,8 +69,8 @@ pub struct Gauges {
     pub server_log_lines_dropped: u64,
     /// Spans, by what became of them, where they are wanted.
     pub spans: Option<[(&'static str, u64); 3]>,
-    /// Lines of functions' standard error that were dropped, by function.
-    pub log_lines_dropped: Vec<(String, u64)>,
+    /// Lines of functions' standard error that were dropped: function, tenant and number.
+    pub log_lines_dropped: Vec<([String; 2], u64)>,
     /// How many requests of functions may run at the same time, where that is limited: function, tenant and number.
     pub concurrency_limits: Vec<([String; 2], u64)>,
     /// Bytes of tables of answers: function, tenant and number.
@@ -79,16 +79,20 @@ pub struct Gauges {
     pub phases: Vec<([String; 3], Option<f64>, f64)>,
 }
 
-/// Writes everything.
+/// Writes everything, or what belongs to one tenant.
 ///
 /// # Errors
 /// None with a string to write into.
-pub fn encode(text: &mut String, metrics: &Metrics, gauges: &Gauges) -> fmt::Result {
+pub fn encode(text: &mut String, metrics: &Metrics, gauges: &Gauges, tenant: Option<&str>) -> fmt::Result {
     // The registry wants to own what it asks; everything here is asked once.
     let mut registry = prometheus_client::registry::Registry::with_prefix("sledge");
     let (functions, threads, classes) = (metrics.functions(), threads(metrics), metrics.classes());
     let readiness = metrics.readiness(&functions, Instant::now());
-    let collector = Collected { functions, readiness, threads, classes, gauges: gauges.clone() };
+    let has_server = tenant.is_none();
+    let mut collector = Collected { functions, readiness, threads, classes, gauges: gauges.clone(), has_server };
+    if let Some(tenant) = tenant {
+        collector.keep(tenant);
+    }
     registry.register_collector(Box::new(collector));
     prometheus_client::encoding::text::encode(text, &registry)?;
     Ok(())
@@ -125,6 +129,8 @@ struct Collected {
     threads: Vec<ThreadCounts>,
     classes: [[u64; 2]; CLASSES],
     gauges: Gauges,
+    /// Whether what belongs to no tenant is written, too.
+    has_server: bool,
 }
 
 /// The one of the threads' that goes up and down.
@@ -133,6 +139,10 @@ const THREAD_GAUGE: &str = "open_connections";
 impl prometheus_client::collector::Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.functions(&mut encoder)?;
+        self.tenants(&mut encoder)?;
+        if !self.has_server {
+            return Ok(());
+        }
         for (name, help, counts) in &self.threads {
             let labelled = counts.iter().map(|(thread, count)| ([("thread", thread.as_str())], *count));
             if *name == THREAD_GAUGE {
@@ -147,6 +157,38 @@ impl prometheus_client::collector::Collector for Collected {
 }
 
 impl Collected {
+    /// Keeps what belongs to that tenant.
+    fn keep(&mut self, tenant: &str) {
+        self.functions.retain(|(_, other), _| other == tenant);
+        self.readiness.retain(|((_, other), _)| other == tenant);
+        let Gauges { execution_bytes, ahead, log_lines_dropped, concurrency_limits, memo_bytes, phases, .. } = &mut self.gauges;
+        execution_bytes.retain(|(other, _)| other == tenant);
+        ahead.retain(|([other, _], _)| other == tenant);
+        phases.retain(|([_, other, _], ..)| other == tenant);
+        for list in [log_lines_dropped, concurrency_limits, memo_bytes] {
+            list.retain(|([_, other], _)| other == tenant);
+        }
+    }
+
+    /// Of tenants, and of the logs of their functions.
+    fn tenants(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Gauges { execution_bytes, ahead, log_lines_dropped, .. } = &self.gauges;
+        if !execution_bytes.is_empty() {
+            let help = "Bytes of the store that durable executions take up, those that have ended and are kept among them";
+            let bytes = execution_bytes.iter().map(|(tenant, bytes)| ([("tenant", tenant.as_str())], *bytes));
+            gauges(encoder, "executions_stored_bytes", help, bytes)?;
+        }
+        if !ahead.is_empty() {
+            let help = "Runs of functions that were begun before those before them had ended, or before they were called, by what became of them";
+            let runs = ahead
+                .iter()
+                .map(|([tenant, result], count)| ([("tenant", tenant.as_str()), ("result", result.as_str())], *count));
+            counters(encoder, "speculative_runs", help, runs)?;
+        }
+        let dropped = log_lines_dropped.iter().map(|([function, _], count)| ([("function", function.as_str())], *count));
+        counters(encoder, "log_lines_dropped", "Lines of functions' standard error that were dropped", dropped)
+    }
+
     fn functions(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let labels = |(function, tenant): &'_ Function| [("function", function.clone()), ("tenant", tenant.clone())];
         let mut metric =
@@ -289,7 +331,7 @@ impl Collected {
             compile,
             server_log_lines_dropped,
             spans,
-            log_lines_dropped,
+            log_lines_dropped: _,
             concurrency_limits: _,
             memo_bytes: _,
             phases: _,
@@ -297,8 +339,8 @@ impl Collected {
             kv_commits,
             kv_reads,
             executions,
-            execution_bytes,
-            ahead,
+            execution_bytes: _,
+            ahead: _,
         } = &self.gauges;
         let now = process::process();
         for (name, help, value) in [
@@ -363,18 +405,6 @@ impl Collected {
             let ended = ended.iter().map(|(status, count)| ([("status", *status)], *count));
             counters(encoder, "executions", "Durable executions of workflows that have ended, by how", ended)?;
         }
-        if !execution_bytes.is_empty() {
-            let help = "Bytes of the store that durable executions take up, those that have ended and are kept among them";
-            let bytes = execution_bytes.iter().map(|(tenant, bytes)| ([("tenant", tenant.as_str())], *bytes));
-            gauges(encoder, "executions_stored_bytes", help, bytes)?;
-        }
-        if !ahead.is_empty() {
-            let help = "Runs of functions that were begun before those before them had ended, or before they were called, by what became of them";
-            let runs = ahead
-                .iter()
-                .map(|([tenant, result], count)| ([("tenant", tenant.as_str()), ("result", result.as_str())], *count));
-            counters(encoder, "speculative_runs", help, runs)?;
-        }
         if let Some(spans) = spans {
             let spans = spans.iter().map(|(result, count)| ([("result", *result)], *count));
             counters(
@@ -384,8 +414,7 @@ impl Collected {
                 spans,
             )?;
         }
-        let dropped = log_lines_dropped.iter().map(|(function, count)| ([("function", function.as_str())], *count));
-        counters(encoder, "log_lines_dropped", "Lines of functions' standard error that were dropped", dropped)
+        Ok(())
     }
 }
 

@@ -30,7 +30,8 @@ use self::plan::Plan;
 use self::prepare::Prepared;
 use self::reload::Reloader;
 use crate::abort::{AbortOnPanic, vital};
-use crate::admin::listener::{self as admin_listener, Guard, ListenError, Listener, SocketFile, Token};
+use crate::admin::access::Tokens;
+use crate::admin::listener::{self as admin_listener, Guard, ListenError, Listener, SocketFile};
 use crate::admin::states::StatesApi;
 use crate::admin::{Address, Api};
 use crate::blocking;
@@ -197,13 +198,8 @@ fn connection_settings(
 
 /// Opens the admin API, where the configuration wants it; where it says nothing, that there is none is no reason to fail. Beside it, what answers for metrics alone, and the API of AWS Step
 /// Functions.
-fn admin_listeners(
-    config: &Config,
-    port: u16,
-    [all, read]: [Option<Token>; 2],
-    states: Option<StatesApi>,
-) -> Result<Vec<Listener>, ListenError> {
-    let guard = Guard::Tokens { all, read };
+fn admin_listeners(config: &Config, port: u16, tokens: Tokens, states: Option<StatesApi>) -> Result<Vec<Listener>, ListenError> {
+    let guard = Guard::Tokens(tokens);
     let admin = match &config.admin {
         Some(admin) => Address::parse(admin).map(|address| Listener::open(address, guard)).transpose()?,
         None => Address::default_for(port).and_then(|address| {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::plan::Plan;
 use crate::admin::Address;
-use crate::admin::listener::Token;
+use crate::admin::access::Tokens;
 use crate::admin::states::Keys;
 use crate::config::{self, Config, ConfigError, Problem};
 use crate::deploy::{DeployError, Deployer};
@@ -24,7 +24,7 @@ pub struct Prepared {
     pub(crate) address: SocketAddr,
     pub(crate) plan: Plan,
     pub(crate) tls: Option<tls::Pair>,
-    pub(crate) tokens: [Option<Token>; 2],
+    pub(crate) tokens: Tokens,
     pub(crate) aws_keys: Option<Keys>,
     pub(crate) telemetry: Option<Settings>,
     pub(crate) deployer: Deployer,
@@ -59,9 +59,7 @@ pub fn prepare(
     };
     let pair = config.tls_certificate_file.as_deref().zip(config.tls_key.as_ref());
     let tls = problems.each(pair.map(|(certificate, key)| tls::Pair::read(certificate, key)).transpose());
-    let tokens = [("admin_token", &config.admin_token), ("admin_read_token", &config.admin_read_token)];
-    let [all, read] = tokens.map(|(key, place)| problems.one(place.as_ref().map(|place| Token::read(key, place)).transpose()));
-    let tokens = all.zip(read).map(|(all, read)| [all, read]);
+    let tokens = problems.each(Tokens::read(config));
     let aws_keys = problems.each(config.aws_api.as_ref().map(Keys::read).transpose());
     let telemetry = problems
         .each(config.telemetry.as_ref().map(|telemetry| Settings::read(telemetry, config.http_ca_file.as_deref())).transpose());

@@ -14,7 +14,7 @@ pub(super) fn chapter() -> String {
     let metrics = Metrics::default();
     let _worker = metrics.thread("worker-0");
     // Writing into a string does not fail.
-    let _ = encode(&mut text, &metrics, &everything());
+    let _ = encode(&mut text, &metrics, &everything(), None);
     let mut rows = String::from("| metric | kind | labels | meaning |\n|---|---|---|---|\n");
     for line in text.lines() {
         let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|line| line.split_once(' ')) else { continue };
@@ -50,7 +50,7 @@ fn everything() -> Gauges {
         execution_bytes: vec![(String::from("t"), 1)],
         ahead: vec![(pair(), 1)],
         spans: Some(Default::default()),
-        log_lines_dropped: vec![(String::from("f"), 1)],
+        log_lines_dropped: vec![(pair(), 1)],
         concurrency_limits: vec![(pair(), 1)],
         memo_bytes: vec![(pair(), 1)],
         phases: vec![([String::from("f"), String::from("t"), String::from("p")], Some(1.0), 1.0)],

@@ -10,6 +10,7 @@ use crate::config;
 use crate::deploy::canary;
 use crate::deploy::catalogue::Candidate;
 use crate::deploy::history::Deployed;
+use crate::deploy::scope::{Client, Scope};
 use crate::http::canary::{Counts, Share};
 
 impl Deployer {
@@ -24,9 +25,10 @@ impl Deployer {
         given: &Value,
         reset: bool,
         module: &[u8],
-        (share, author): (Share, Option<String>),
+        (share, client): (Share, Client),
     ) -> Result<Change, DeployError> {
-        let config = self.settled(name, given, reset)?;
+        let Client { author, scope } = client;
+        let config = self.settled(name, given, reset, &scope)?;
         self.catalogue().check_gradual(&config)?;
         let (worse, told_worse) = mpsc::channel();
         let counts = Arc::new(Counts::new(worse));
@@ -43,7 +45,7 @@ impl Deployer {
         };
         thread::Builder::new().name("canary".to_owned()).spawn(watch).map_err(DeployError::Thread)?;
         let prepared = |candidate, told: &mut Told<'_>| self.try_out(candidate, module, author, (share, counts), told);
-        self.prepare(name, given, reset, module, prepared)
+        self.prepare(name, given, reset, module, &scope, prepared)
     }
 
     /// Lets a part of the requests go to what was prepared. Within a change.
@@ -77,9 +79,10 @@ impl Deployer {
     ///
     /// # Errors
     /// When none is. Or when the version cannot be kept for the next server: then nothing has changed.
-    pub fn promote(&self, name: &str, percent: Option<u8>) -> Result<Change, DeployError> {
+    pub fn promote(&self, name: &str, percent: Option<u8>, scope: &Scope) -> Result<Change, DeployError> {
         let mut told = self.change();
         self.check_running()?;
+        self.catalogue().check_name_in(scope, name)?;
         if let Some(percent) = percent {
             let canary = {
                 let mut catalogue = self.catalogue();
@@ -126,10 +129,11 @@ impl Deployer {
     }
 
     /// Gives up the version that is being deployed gradually, if one is.
-    pub(super) fn give_up(&self, name: &str) -> Result<Option<Change>, DeployError> {
+    pub(super) fn give_up(&self, name: &str, scope: &Scope) -> Result<Option<Change>, DeployError> {
         let mut told = self.change();
         self.check_running()?;
         let mut catalogue = self.catalogue();
+        catalogue.check_name_in(scope, name)?;
         let Ok(canary) = catalogue.canary(name) else { return Ok(None) };
         let given_up = canary.progress();
         let retired = catalogue.give_up(name, None)?;
