@@ -9,6 +9,7 @@ mod callees;
 mod footprint;
 pub(crate) mod histories;
 pub(crate) mod pipeline;
+pub(crate) mod seeds;
 mod sight;
 
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::{Rc, Weak};
 
-use super::pipeline::seeds;
+use super::seeds::{each, each_is_noticed, seeds};
 use super::{Below, Model, bucket, key, read_in};
 use crate::invoke::ahead::window::{Reached, Window};
 use crate::kv::{Change, KvLimits, Redis};
@@ -515,11 +515,8 @@ pub(super) fn space() -> Space {
 
 #[test]
 fn callers_whose_callees_begin_ahead_or_are_left_out_do_what_they_do_alone() {
-    let (space, mut sums, seeds) = (space(), [0; 4], seeds(SIMULATIONS));
-    for seed in seeds.clone() {
-        let counts = simulate(seed, &space);
-        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-    }
+    let (space, seeds) = (space(), seeds(SIMULATIONS));
+    let sums = each(seeds.clone(), |seed| simulate(seed, &space));
     println!("{sums:?} were adopted, refused, skipped and skipped wrongly");
     assert!(sums.iter().all(|sum| *sum > (seeds.end - seeds.start) / 8), "{sums:?}: nothing is proved");
 }
@@ -531,10 +528,9 @@ fn each_mistake_about_callees_that_begin_ahead_or_are_left_out_is_noticed() {
     let space = space();
     let ahead = [AdoptedReadLost, AdoptedUnder, AdoptedUnchecked, AdoptedOther, LoggedAhead, RefusedStays];
     let known = [KnownUnread, KnownUnder, KnownUnchecked, KnownOther, KnownCalleesLost];
-    for mutant in ahead.into_iter().chain(known) {
-        let is_noticed = |seed| with(Some(mutant), || catch_unwind(AssertUnwindSafe(|| simulate(seed, &space))).is_err());
-        let noticed = (0..NOTICED).position(is_noticed);
-        println!("{mutant:?}: seed {noticed:?}");
-        assert!(noticed.is_some(), "{mutant:?} is not noticed");
-    }
+    let mutants: Vec<Mutant> = ahead.into_iter().chain(known).collect();
+    each_is_noticed(&mutants, 0..NOTICED, |seed, mutant| {
+        let played = catch_unwind(AssertUnwindSafe(|| with(Some(mutant), || simulate(seed, &space))));
+        played.is_err().then(|| "it panics".to_owned())
+    });
 }

@@ -8,14 +8,14 @@
 //! what these leave, and nothing else; and all executions end.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokio::sync::Notify;
 
 use super::callees::{CALLS, Known};
-use super::histories::{waited, within_runtime};
+use super::histories::waited;
 use super::mutants::{Mutant, with};
+use super::seeds::{each, each_is_noticed, seeds};
 use super::*;
 use crate::kv::{Embedded, KvLimits, Redis};
 use crate::txn::pipeline::{Basis, ColumnId, Dewey, Group, Pipeline, Squashed};
@@ -507,38 +507,25 @@ fn played(seed: u64, store: Store, mutant: Option<Mutant>) -> Result<Counts, Str
     played.unwrap_or_else(|_| Err("it panics".to_owned()))
 }
 
-/// Which are played: `SEEDS` of them, from `FROM` on, if the environment says so.
-pub(crate) fn seeds(usual: u64) -> Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
-    let from = number("FROM").unwrap_or(0);
-    from..from + number("SEEDS").unwrap_or(usual)
-}
-
 pub(crate) fn in_model() -> Store {
     Store::Model(Box::default())
 }
 
 #[test]
 fn what_is_run_ahead_is_as_one_after_the_other() {
-    within_runtime(|| {
-        let one = |seed| played(seed, in_model(), None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
-        let mut sums = [0; 4];
-        for seed in seeds(SIMULATIONS) {
-            sums.iter_mut().zip(one(seed)).for_each(|(sum, count)| *sum += count);
-        }
-        println!("{sums:?} runs were recalled, and callees adopted, refused and left out");
-        assert!(sums.iter().all(|sum| *sum > 0), "{sums:?}");
-    });
+    let one = |seed| played(seed, in_model(), None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+    let sums = each(seeds(SIMULATIONS), |seed| one(seed).map(|count| count as u64));
+    println!("{sums:?} runs were recalled, and callees adopted, refused and left out");
+    assert!(sums.iter().all(|sum| *sum > 0), "{sums:?}");
 }
 
 #[test]
 fn what_is_run_ahead_in_the_embedded_store_is_as_one_after_the_other() {
     let store = Embedded::in_memory(KvLimits::default()).unwrap();
-    within_runtime(|| {
-        for seed in seeds(EMBEDDED) {
-            let space = store.space(&format!("{seed}"));
-            played(seed, Store::Embedded(space), None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
-        }
+    each(seeds(EMBEDDED), |seed| {
+        let space = store.space(&format!("{seed}"));
+        played(seed, Store::Embedded(space), None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        []
     });
 }
 
@@ -572,11 +559,5 @@ fn each_mistake_of_a_pipeline_is_noticed_within_a_thousand_seeds() {
         Mutant::KnownUnder,
         Mutant::KnownUnchecked,
     ];
-    within_runtime(|| {
-        for mutant in mutants {
-            let wrong = |seed| Some((seed, played(seed, in_model(), Some(mutant)).err()?));
-            let Some((seed, wrong)) = (0..NOTICED).find_map(wrong) else { panic!("{mutant:?} is not noticed") };
-            println!("{mutant:?}: seed {seed}: {wrong}");
-        }
-    });
+    each_is_noticed(&mutants, 0..NOTICED, |seed, mutant| played(seed, in_model(), Some(mutant)).err());
 }

@@ -2,7 +2,6 @@
 //! comes to without a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,13 +16,9 @@ use super::plan::{Answer, Do, Oracle, Outside, Plan, RUNS_MAX, RunId};
 use super::story::explained::{Explained, RunResult};
 use super::story::tests::{assert_whole, told as told_of};
 use crate::speculate::paths::Path;
+use crate::txn::tests::seeds::{each, seeds};
 
-/// Seeds of a test: `SEEDS` of them, from `FROM` on, if the environment says so.
-fn seeds() -> Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
-    let from = number("FROM").unwrap_or(0);
-    from..from + number("SEEDS").unwrap_or(10_000)
-}
+const SIMULATIONS: u64 = 10_000;
 
 fn about() -> About {
     let text: Arc<str> = "x".into();
@@ -402,24 +397,25 @@ const DEFINITIONS: [&str; 6] = [
 #[test]
 fn whatever_is_guessed_an_execution_comes_to_the_same() {
     let definitions: Vec<Definition> = DEFINITIONS.iter().map(|text| Definition::parse(text).expect("a definition")).collect();
-    let mut begun_ahead = 0;
-    for seed in seeds() {
+    let [begun_ahead] = each(seeds(SIMULATIONS), |seed| {
         let definition = &definitions[seed as usize % definitions.len()];
         let input = json!({ "id": seed % 64 });
         let (outcome, mut log) = in_order(definition, input.clone());
         let (guessed, mut done, begun) = World::new(definition, seed).go(input);
         // What is cancelled when a branch fails has perhaps been done by then: with branches only what counted is compared.
         assert_eq!(outcome, guessed, "seed {seed}");
-        if !definition.source().contains("Both") {
-            begun_ahead += begun.saturating_sub(log.len());
-            log.iter_mut().chain(&mut done).for_each(|line| {
-                if let Some(rest) = line.split_once("Some(\"real") {
-                    *line = rest.1.to_owned();
-                }
-            });
-            assert_eq!(log, done, "seed {seed}");
+        if definition.source().contains("Both") {
+            return [0];
         }
-    }
+        let begun_ahead = begun.saturating_sub(log.len());
+        log.iter_mut().chain(&mut done).for_each(|line| {
+            if let Some(rest) = line.split_once("Some(\"real") {
+                *line = rest.1.to_owned();
+            }
+        });
+        assert_eq!(log, done, "seed {seed}");
+        [begun_ahead as u64]
+    });
     assert!(begun_ahead > 0, "nothing was begun in vain");
 }
 

@@ -34,17 +34,11 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn add(&mut self, other: &Counts) {
-        self.skipped += other.skipped;
-        self.squashed += other.squashed;
-        self.failed += other.failed;
-        self.crashes += other.crashes;
-        self.deploys += other.deploys;
-        self.ended += other.ended;
-    }
+    pub(super) const ALL: usize = 6;
 
-    pub(super) const fn all(&self) -> [u64; 6] {
-        [self.skipped, self.squashed, self.failed, self.crashes, self.deploys, self.ended]
+    pub(super) const fn all(&self) -> [u64; Counts::ALL] {
+        let Counts { skipped, squashed, failed, crashes, deploys, ended } = *self;
+        [skipped, squashed, failed, crashes, deploys, ended]
     }
 }
 
