@@ -21,6 +21,13 @@ pub fn worth(expected_remaining: Duration, launch: Duration) -> bool {
     expected_remaining > launch.saturating_mul(LAUNCHES)
 }
 
+/// What a start ahead has cost whose run was asked for in the end: the start, and the time for which the run was waited for then. Begun when it was asked for, it would have been waited for as long as it works, and for its turns as
+/// well: a wait beyond its work says nothing.
+#[must_use]
+pub fn cost(worked: Duration, waited: Duration, launch: Duration) -> Duration {
+    waited.min(worked) + launch
+}
+
 /// How long the functions of states have run.
 #[derive(Debug)]
 pub struct Times {
@@ -145,6 +152,16 @@ mod tests {
         assert!(!worth(5 * MS, MS) && worth(5 * MS + Duration::from_nanos(1), MS));
         assert!(worth(Duration::from_nanos(1), Duration::ZERO) && !worth(Duration::ZERO, Duration::ZERO));
         assert!(!worth(Duration::from_secs(3_600), Duration::MAX));
+    }
+
+    #[test]
+    fn a_wait_for_a_run_costs_no_more_than_its_own_work() {
+        let gains = |worked: u32, waited: u32| (worked * MS).checked_sub(cost(worked * MS, waited * MS, MS));
+        // It had ended when it was asked for; it had half of its work before it; nothing of it was done.
+        assert_eq!([0, 5, 9].map(|waited| gains(10, waited)), [Some(9 * MS), Some(4 * MS), Some(Duration::ZERO)]);
+        assert_eq!((cost(10 * MS, 10 * MS, MS), gains(10, 10)), (11 * MS, None));
+        // It has waited for its turn as well, for as long as a server is busy.
+        assert_eq!((cost(10 * MS, 500 * MS, MS), cost(Duration::ZERO, 500 * MS, MS)), (11 * MS, MS));
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::reply::{Answer, Reply};
 use crate::schedule::{Demand, Rank};
 use crate::speculate::depth::depth;
 use crate::speculate::sequence::Expected;
+use crate::speculate::times;
 use crate::telemetry::Trace;
 use crate::txn::Transaction;
 
@@ -232,8 +233,7 @@ impl Worker {
                 return again.reply().await;
             }
             account.take_from(&left);
-            // Had it begun now, its caller would have waited for all that it has worked, and for its turns as well: those that it has waited for beyond that say nothing.
-            let (saved, cost) = (worked, now.elapsed().min(worked) + LAUNCH);
+            let (saved, cost) = (worked, times::cost(worked, now.elapsed(), LAUNCH));
             account.put(Entry::Adopted { function, ordinal, saved, cost });
             if let (Some(tells), Some(told)) = (tells, told) {
                 match told.take() {

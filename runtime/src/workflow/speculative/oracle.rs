@@ -145,8 +145,7 @@ impl<'a> Knowledge<'a> {
         self.tables.took(self.fingerprint, state, took.all);
         let guesses = self.chain.add(state, ahead.map(|(behind, _)| behind), (began, began + took.all));
         if let Some((_, waited)) = ahead {
-            // Had it begun when the base asked for it, the base would have waited for all that it has worked, and for its turns as well: those that it has waited for beyond that say nothing.
-            let (saved, cost) = (took.worked, waited.min(took.worked) + LAUNCH);
+            let (saved, cost) = (took.worked, times::cost(took.worked, waited, LAUNCH));
             self.saved += saved;
             self.lost += cost;
             self.tables.adopted(guesses.into_iter().map(|guess| self.edge(guess)), saved, cost);
