@@ -81,6 +81,27 @@ mod tests {
         assert_eq!(guesses(&[(0, 5, false), (0, 6, true), (6, 9, false), (6, 9, true)]), [vec![], vec![0], vec![], vec![2]]);
     }
 
+    /// Of the nearest one it is known that it had not ended, also where nothing else is known of it; of any other that has to be known.
+    #[test]
+    fn what_is_not_known_of_a_run_says_nothing_of_those_before_it() {
+        // It has ended at the very moment at which the next one began.
+        assert_eq!(guesses(&[(0, 5, false), (5, 9, true)]), [vec![], vec![0]]);
+        let (now, mut chain) = (Instant::now(), Chain::default());
+        let later = now + Duration::from_secs(1);
+        assert_eq!(chain.add(state(1), Some(state(0)), (now, later)), [state(0)]);
+        assert_eq!(chain.add(state(2), Some(state(1)), (now, later)), [state(1)]);
+    }
+
+    #[test]
+    fn of_a_long_execution_the_last_runs_are_known() {
+        let (now, mut chain) = (Instant::now(), Chain::default());
+        chain.add(state(0), None, (now, now + Duration::from_secs(1)));
+        for number in 1..1_000 {
+            let guesses = chain.add(state(number), Some(state(number - 1)), (now, now + Duration::from_secs(1)));
+            assert!(guesses.iter().copied().eq((0..number).rev().take(LINKS_MAX).map(state)), "{number}: {guesses:?}");
+        }
+    }
+
     #[test]
     fn a_loop_and_a_long_execution_end() {
         let (now, mut chain) = (Instant::now(), Chain::default());
