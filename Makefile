@@ -228,7 +228,7 @@ simulate: setup ## the pool of workers in simulated time; SEEDS=100000 FROM=0, o
 # Optimised, as other tests are not (scripts/rustc), and with the same checks: they are played for longer than they are compiled.
 simulate_flags := $(foreach key,codegen-units=16 debug-assertions=true overflow-checks=true,--config profile.release.package.sledge.$(key))
 
-simulate-speculation: setup ## executions that go ahead of themselves, alone and many at once with crashes and deployments, their columns, and calls that begin early or are left out, by seeds, on all cores; SEEDS=1000000 FROM=0
+simulate-speculation: setup ## executions that go ahead of themselves, alone and many at once with crashes, a failing disk and deployments, their columns, and calls that begin early or are left out, by seeds, on all cores; SEEDS=1000000 FROM=0
 	@SEEDS=$(or $(SEEDS),1000000) $(if $(FROM),FROM=$(FROM)) RUSTC_WORKSPACE_WRAPPER= $(CARGO) test -p sledge --release --locked $(simulate_flags) $(if $(JOBS),-j $(JOBS)) --lib -- --nocapture --test-threads 1 \
 		workflow::speculative::simulated::whatever workflow::speculative::concurrent::executions_at_the_same_time_are txn::tests::pipeline::what_is_run_ahead_is \
 		txn::tests::beside::callers_whose_callees

@@ -34,6 +34,8 @@ pub(crate) enum Mutant {
     GivenUpIsRead,
     /// What has read from a column that has failed then goes on.
     FailedIsRead,
+    /// What the store has not committed is taken for committed.
+    RefusedIsLeft,
     /// What a callee has written squashes nothing when it becomes its caller's.
     AbsorbIsSilent,
     /// A set of keys is not read by a list.

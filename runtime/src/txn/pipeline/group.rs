@@ -228,6 +228,7 @@ impl Columns {
                 Some(stale) => self.conflicted(count, &stale),
                 None => self.fail(count, KvError::Unknown("the store names a key that is not expected".to_owned())),
             },
+            Err(_) if mutants::is(Mutant::RefusedIsLeft) => self.leave(under_way, 0),
             Err(error) => self.refused(count, error),
         }
     }

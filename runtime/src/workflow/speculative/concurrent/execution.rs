@@ -1,11 +1,13 @@
 //! One execution: its plan, its columns and its runs, driven by a seed. What both drivers do with them is done here, by the same rules; what takes time happens when the seed says so.
 
+mod group;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 use sledge_workflow::definition::Definition;
-use sledge_workflow::machine::{Action, Event, Execution as Machine, Failure, Outcome, StartTask, TaskId, TimerId};
+use sledge_workflow::machine::{Action, Event, Execution as Machine, Outcome, StartTask, TaskId, TimerId};
 use tokio::sync::Notify;
 
 use super::functions::{self, answer, killed, name};
@@ -16,9 +18,7 @@ use super::{about, limits};
 use crate::kv::{Commit, KvError, Outcome as Stored};
 use crate::speculate::Speculation;
 use crate::speculate::paths::Trail;
-use crate::speculate::skips::Grounds;
-use crate::speculate::{Of, outputs::Rest};
-use crate::txn::pipeline::{ColumnId, Dewey, Findings, Group, Pipeline};
+use crate::txn::pipeline::{ColumnId, Dewey, Pipeline};
 use crate::txn::tests::Program;
 use crate::txn::{Isolation, Outside as Effects, PutOff, Settled, Transaction};
 use crate::workflow::express::ended;
@@ -57,6 +57,8 @@ struct Sent {
     commit: Commit,
     /// Where the execution stands when it is made, if that is a part of it.
     journal: Option<Journal>,
+    /// The disk has failed as it was written, and the store has not read its file again.
+    is_doubtful: bool,
     /// What the store has said.
     outcome: Option<Result<Stored, KvError>>,
 }
@@ -255,12 +257,12 @@ impl<'d> Execution<'d> {
 
     /// One of the things that can happen, and what follows from it at once.
     pub(super) fn happens(&mut self, shared: &mut Shared) -> Result<(), String> {
-        // A durable execution writes one step after the other.
-        let waits = self.journal.is_some() && self.sent.is_some();
+        // A durable execution writes one step after the other, and none while the store has no file.
+        let waits = self.journal.is_some() && (self.sent.is_some() || shared.disk.is_closed());
         match shared.rng.u32(..20) {
             0 | 1 => self.take_squashed(shared),
             2 => self.go_dropped(shared),
-            3..=5 => self.settle(shared)?,
+            3..=5 if !waits => self.settle(shared)?,
             6..=8 => self.send(shared)?,
             9 | 10 if !waits => self.carry_out(shared)?,
             11 if self.yields && !waits => {
@@ -349,7 +351,7 @@ impl<'d> Execution<'d> {
             return Ok(());
         }
         let program = std::mem::replace(program, Program::new(program.number));
-        let Some(ran) = shared.commit_alone(&program, (name(task), &task.input))? else { return Ok(()) };
+        let Some(ran) = shared.commit_alone(&program, (name(task), &task.input), true)? else { return Ok(()) };
         let task = task.clone();
         self.for_good.remove(&id);
         let told = Happened::Told(self.index, task.task, Arc::clone(&task.input), ran.answer.clone());
@@ -449,201 +451,6 @@ impl<'d> Execution<'d> {
             self.step(shared, |plan, outside| plan.stands(standing, ended, outside));
         }
     }
-
-    /// Has the first runs committed that have ended.
-    fn settle(&mut self, shared: &mut Shared) -> Result<(), String> {
-        if self.sent.is_some() || self.outcome.is_some() {
-            return Ok(());
-        }
-        let group = self.step(shared, |plan, outside| plan.group(outside));
-        let without = group.iter().take_while(|run| !self.runs.contains_key(run)).count();
-        if without > 0 {
-            let ids = &group[..without];
-            let journal = self.journal_with(shared, ids)?;
-            let failed =
-                ids.iter().filter_map(|run| self.plan.come_to(*run)).map(|(path, task, answer)| failed(path, task, answer));
-            let failed = Happened::Made(self.index, true, failed.collect());
-            shared.history.push(failed);
-            self.committed(shared, ids, journal);
-            return Ok(());
-        }
-        let ids: Vec<RunId> = group.into_iter().take_while(|run| self.runs.contains_key(run)).collect();
-        let columns: Vec<ColumnId> = ids.iter().filter_map(|run| Some(self.runs.get(run)?.column)).collect();
-        if columns.is_empty() {
-            return Ok(());
-        }
-        let is_there = self.pipeline.ended(columns[0]).is_some();
-        if is_there && columns.len() > 1 && shared.rng.u32(..4) == 0 {
-            let group = self.pipeline.settle(&columns[1..]);
-            return if group == Group::Nothing {
-                self.not_committed(shared);
-                Ok(())
-            } else {
-                // What does not stand first is not settled; a mistake is found by what comes of it.
-                self.came(shared, group, None)
-            };
-        }
-        let group = self.pipeline.settle(&columns);
-        self.came(shared, group, None)
-    }
-
-    /// Where a durable execution stands with these runs; none of any other.
-    fn journal_with(&self, shared: &mut Shared, ids: &[RunId]) -> Result<Option<Journal>, String> {
-        if self.journal.is_none() {
-            return Ok(None);
-        }
-        let mut next = self.next();
-        for id in ids {
-            let (path, task, answer) = self.plan.come_to(*id).ok_or("a run of a group has not ended")?;
-            if !self.base_steps(shared, |definition, outside| next.tell(definition, path, (task, answer), outside)) {
-                return Err(format!("{task:?} is not asked for"));
-            }
-        }
-        Ok(Some(self.follows(next)))
-    }
-
-    /// The commit reaches the store, or the answer the driver.
-    fn send(&mut self, shared: &mut Shared) -> Result<(), String> {
-        let Some(mut sent) = self.sent.take() else { return Ok(()) };
-        if let Some(outcome) = sent.outcome.take() {
-            let group = self.pipeline.came(outcome);
-            return self.came(shared, group, Some(sent));
-        }
-        shared.groups += 1;
-        let fails = shared.fails_at == Some(shared.groups);
-        if fails || (self.whims > 0 && shared.rng.u32(..30) == 0) {
-            self.whims = self.whims.saturating_sub(1);
-            shared.counts.failed += 1;
-            // Of a durable execution the same commit is made again until the store works.
-            if self.journal.is_none() {
-                sent.outcome = Some(Err(KvError::Unavailable("the disk".to_owned())));
-            }
-            self.sent = Some(sent);
-            return Ok(());
-        }
-        let outcome = shared.store.commit(&sent.commit);
-        let is_lost = self.journal.is_none() && self.whims > 0 && shared.rng.u32(..60) == 0;
-        if matches!(outcome, Ok(Stored::Committed { .. })) {
-            self.made(shared, &sent.runs, !is_lost);
-            // A crash from now on finds that.
-            self.journal = sent.journal.clone().or_else(|| self.journal.take());
-        }
-        sent.outcome = Some(if is_lost { Err(KvError::Unknown("the answer is lost".to_owned())) } else { outcome });
-        self.whims -= u32::from(is_lost);
-        self.sent = Some(sent);
-        Ok(())
-    }
-
-    /// The store has made what these runs are.
-    fn made(&self, shared: &mut Shared, ids: &[RunId], is_told: bool) {
-        let runs: Vec<&Run> = ids.iter().filter_map(|id| self.runs.get(id)).collect();
-        runs.iter().for_each(|run| shared.log.may_say(run.number));
-        let ran = runs.into_iter().filter_map(Run::ran).collect();
-        shared.history.push(Happened::Made(self.index, is_told, ran));
-    }
-
-    /// What the driver makes of what was decided. `sent`: the commit that has decided it, if one did.
-    fn came(&mut self, shared: &mut Shared, group: Group, sent: Option<Sent>) -> Result<(), String> {
-        match group {
-            Group::Commit { columns, commit } => {
-                let runs = self.named(&columns);
-                let journal = self.journal_with(shared, &runs)?;
-                self.sent = Some(Sent { runs, commit, journal, outcome: None });
-            }
-            Group::Committed { columns, calls, findings } => {
-                let ids = self.named(&columns);
-                if ids.len() != columns.len() {
-                    return Err("a column is committed that the driver does not have".to_owned());
-                }
-                let journal = match sent {
-                    Some(sent) => sent.journal,
-                    None => {
-                        // What was no commit was decided now.
-                        self.made(shared, &ids, true);
-                        None
-                    }
-                };
-                let of = |id: &RunId| {
-                    self.runs.get(id).filter(|run| !run.is_skipped && !run.program.failed).map(|run| run.program.number)
-                };
-                let wanted: Vec<PutOff> =
-                    ids.iter().filter_map(of).filter(|number| functions::sends(*number)).map(call).collect();
-                if calls != wanted {
-                    return Err(format!("{calls:?} begin, and not {wanted:?}"));
-                }
-                self.learn(shared, &ids, findings);
-                self.committed(shared, &ids, journal);
-            }
-            Group::Nothing | Group::Again | Group::Stale { .. } => self.not_committed(shared),
-            Group::Failed { columns, error } => {
-                if columns.len() > 1 && !matches!(error, KvError::Unknown(_)) {
-                    return Err(format!("{columns:?} fail together: {error}"));
-                }
-                self.not_committed(shared);
-                for id in self.named(&columns) {
-                    let Some(run) = self.runs.remove(&id) else { continue };
-                    shared.log.may_say(run.number);
-                    if let Some(held) = run.program.outer.held() {
-                        held.release();
-                    }
-                    let failure = Failure { error: Some("Store".into()), cause: None };
-                    self.step(shared, |plan, outside| plan.ended(id, Err(failure), outside));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn named(&self, columns: &[ColumnId]) -> Vec<RunId> {
-        let of = |column: &ColumnId| self.runs.iter().find(|(_, run)| run.column == *column).map(|(id, _)| *id);
-        columns.iter().filter_map(of).collect()
-    }
-
-    fn not_committed(&mut self, shared: &mut Shared) {
-        shared.history.append(&mut self.later);
-        self.step(shared, |plan, outside| plan.group_failed(outside));
-    }
-
-    /// Learns of runs that are committed, and has what they have logged seen.
-    fn learn(&mut self, shared: &mut Shared, ids: &[RunId], findings: Vec<Findings>) {
-        let mut findings = findings;
-        for id in ids {
-            let Some(run) = self.runs.remove(id) else { continue };
-            let found = findings.iter().position(|findings| findings.column == run.column).map(|at| findings.swap_remove(at));
-            let basis = found.and_then(|findings| findings.basis);
-            if let Some(held) = run.program.outer.held() {
-                held.release();
-            }
-            if functions::logs(run.program.number) && !run.is_skipped {
-                shared.owed.push(run.number);
-            }
-            if run.is_skipped {
-                shared.tables.skipped(run.version);
-            }
-            let (name, number) = (name(&run.task), run.program.number);
-            let version = shared.functions.version(name);
-            let is_repeatable = !run.is_killed && !functions::logs(number) && !functions::sends(number) && version == run.version;
-            let grounds = basis.filter(|_| is_repeatable).map(|basis| Arc::new(Grounds { basis, callees: Box::default() }));
-            let answer = run.answer.clone().unwrap_or_else(killed).map(Arc::new);
-            let key = shared.tables.key(name, &run.task.input);
-            shared.tables.answered(Of { name, version }, key, &answer, Rest { grounds, ..Rest::default() });
-        }
-    }
-
-    /// So many first runs are committed.
-    fn committed(&mut self, shared: &mut Shared, ids: &[RunId], journal: Option<Journal>) {
-        shared.history.append(&mut self.later);
-        let count = ids.len();
-        match journal {
-            Some(journal) => {
-                self.adopt(shared, journal);
-                let standing = self.standing();
-                self.step(shared, |plan, outside| plan.committed_at(count, standing, outside));
-            }
-            None => _ = self.step(shared, |plan, outside| plan.committed(count, outside)),
-        }
-        shared.tables.went(self.definition.fingerprint(), self.plan.trail());
-    }
 }
 
 impl Run {
@@ -658,19 +465,6 @@ impl Run {
             is_killed: self.is_killed,
             answer: self.answer.clone()?,
         })
-    }
-}
-
-/// A task that has failed, and has changed nothing.
-fn failed(path: &Path, task: &StartTask, answer: &Answer) -> Ran {
-    Ran {
-        function: name(task).to_owned(),
-        path: path.clone(),
-        input: Arc::clone(&task.input),
-        number: 0,
-        seen: None,
-        is_killed: true,
-        answer: answer.clone(),
     }
 }
 

@@ -5,11 +5,12 @@
 //!   World --a seed says what happens--> Execution [Plan, Pipeline] <--guesses-- the tables, or made up
 //!     |  another client writes                 |  runs begin, go on, trap, are killed, are dropped, and go on for a while
 //!     |  a function is deployed anew           |  commits are sent, conflict, fail, or their answers are lost
-//!     |  the server dies                       '---> history: what was committed, in that order --> check: one after the other, on a plain map
+//!     |  the server dies, the disk fails       '---> history: what was committed, in that order --> check: one after the other, on a plain map
 //! ```
 //!
 //! The plan, the columns, the tables and, where a test says so, the store are the real ones. What stands in for the drivers is in `execution`.
 
+mod disk;
 mod execution;
 mod functions;
 mod history;
@@ -107,6 +108,6 @@ fn a_store_that_fails_at_any_group_changes_nothing_but_the_answer_of_its_functio
 #[test]
 fn each_mistake_is_noticed_within_a_thousand_seeds() {
     use Mutant::{ForwardedFromFarthest, LoggedAhead, LostReadBit, OtherEntry, OutOfOrder, StaleEpoch};
-    let mutants = [LostReadBit, StaleEpoch, OutOfOrder, OtherEntry, ForwardedFromFarthest, LoggedAhead];
+    let mutants = [LostReadBit, StaleEpoch, OutOfOrder, OtherEntry, ForwardedFromFarthest, LoggedAhead, Mutant::RefusedIsLeft];
     each_is_noticed(&mutants, 0..NOTICED, |seed, mutant| played(seed, in_model(), Some(mutant)).err());
 }

@@ -7,10 +7,11 @@ use fastrand::Rng;
 use serde_json::Value;
 use sledge_workflow::definition::Definition;
 
+use super::disk::{Disk, Doubtful, Write};
 use super::execution::Execution;
 use super::functions::{Functions, NAMES, answer, input};
 use super::history::{Happened, Ran, check};
-use crate::kv::Outcome as Stored;
+use crate::kv::{Commit, Outcome as Stored};
 use crate::speculate::Speculation;
 use crate::speculate::skips::Skip;
 use crate::txn::Settled;
@@ -28,17 +29,20 @@ pub(super) struct Counts {
     pub(super) skipped: u64,
     pub(super) squashed: u64,
     pub(super) failed: u64,
+    /// Commits whose fsync has failed: those that were on the disk nevertheless, and those that were not.
+    pub(super) found: u64,
+    pub(super) lost: u64,
     pub(super) crashes: u64,
     pub(super) deploys: u64,
     pub(super) ended: u64,
 }
 
 impl Counts {
-    pub(super) const ALL: usize = 6;
+    pub(super) const ALL: usize = 8;
 
     pub(super) const fn all(&self) -> [u64; Counts::ALL] {
-        let Counts { skipped, squashed, failed, crashes, deploys, ended } = *self;
-        [skipped, squashed, failed, crashes, deploys, ended]
+        let Counts { skipped, squashed, failed, found, lost, crashes, deploys, ended } = *self;
+        [skipped, squashed, failed, found, lost, crashes, deploys, ended]
     }
 }
 
@@ -83,6 +87,7 @@ pub(super) struct Shared {
     pub(super) rng: Rng,
     pub(super) now_ms: i64,
     pub(super) store: Store,
+    pub(super) disk: Disk,
     /// The store as it was a while ago: an answer may have been on its way for long.
     before: Option<Box<Model>>,
     pub(super) functions: Functions,
@@ -120,17 +125,16 @@ impl Shared {
         self.tables.skipped_wrongly(version, self.tables.key(function, input));
     }
 
-    /// Commits a program by itself; none where it has to run again.
+    /// Commits a program by itself; none where it has to run again. `is_awaited`: an execution waits for it, and has it run again where the disk fails.
     pub(super) fn commit_alone(
         &mut self,
         program: &Program,
         (function, input): (&str, &Arc<Value>),
+        is_awaited: bool,
     ) -> Result<Option<Ran>, String> {
         if !matches!(program.outer.settle(!program.failed, None), Settled::Done) {
             return Ok(None);
         }
-        let outcome = self.store.commit(&program.commit()).map_err(|error| error.to_string())?;
-        let Stored::Committed { .. } = outcome else { return Ok(None) };
         let ran = Ran {
             function: function.to_owned(),
             path: Vec::new(),
@@ -140,8 +144,24 @@ impl Shared {
             is_killed: false,
             answer: answer(program),
         };
-        self.history.push(Happened::Alone(ran.clone()));
-        Ok(Some(ran))
+        match self.disk.write(&mut self.rng) {
+            Write::Synced => Ok(self.make_alone(&program.commit(), &ran)?.then_some(ran)),
+            Write::Doubtful if !is_awaited => {
+                self.disk.doubts(Doubtful::Alone(Box::new((program.commit(), ran.clone()))));
+                Ok(Some(ran))
+            }
+            Write::Doubtful | Write::Refused => Ok(None),
+        }
+    }
+
+    /// The store makes that commit; false where it conflicts.
+    fn make_alone(&mut self, commit: &Commit, ran: &Ran) -> Result<bool, String> {
+        let outcome = self.store.commit(commit).map_err(|error| error.to_string())?;
+        let is_made = matches!(outcome, Stored::Committed { .. });
+        if is_made {
+            self.history.push(Happened::Alone(ran.clone()));
+        }
+        Ok(is_made)
     }
 }
 
@@ -162,10 +182,12 @@ impl<'d> World<'d> {
     pub(super) fn new(seed: u64, store: Store, definitions: Vec<(&'d Definition, bool)>, fails_at: Option<u64>) -> World<'d> {
         let mut rng = Rng::with_seed(seed);
         let (skips, crashes_left, deploys_left) = (rng.bool(), rng.u32(..3), rng.u32(..4));
+        let disk = Disk::new(&mut rng);
         let shared = Shared {
             rng,
             now_ms: 0,
             store,
+            disk,
             before: None,
             functions: Functions::new(seed),
             tables: tables(),
@@ -219,7 +241,11 @@ impl<'d> World<'d> {
                 }
             }
             10..50 => return self.run_outside(),
-            50..58 if self.executions.len() < self.definitions.len() => {
+            // A durable one is accepted when it is written.
+            50..58
+                if (self.definitions.get(self.executions.len()))
+                    .is_some_and(|(_, is_durable)| !(*is_durable && shared.disk.is_closed())) =>
+            {
                 let (index, id) = (self.executions.len(), shared.rng.u64(..3));
                 let begun = Execution::begin(index, self.definitions[index], input(id), shared);
                 self.executions.push(begun);
@@ -237,11 +263,14 @@ impl<'d> World<'d> {
                 self.crashes_left -= 1;
                 shared.counts.crashes += 1;
                 shared.tables = tables();
+                self.read_again(true)?;
                 self.outside.clear();
+                let shared = &mut self.shared;
                 for execution in self.executions.iter_mut().filter(|execution| !execution.is_over()) {
                     execution.crash(shared);
                 }
             }
+            60..66 if shared.disk.is_closed() => return self.read_again(false),
             _ if !self.executions.is_empty() => {
                 let index = shared.rng.usize(..self.executions.len());
                 let execution = &mut self.executions[index];
@@ -251,6 +280,22 @@ impl<'d> World<'d> {
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// The store reads its file again, which says what has become of what was doubtful. `is_new`: after a crash, when nothing waits for that any more.
+    fn read_again(&mut self, is_new: bool) -> Result<(), String> {
+        let shared = &mut self.shared;
+        let (doubtful, is_there) = shared.disk.read_again(&mut shared.rng);
+        let count = if is_there { &mut shared.counts.found } else { &mut shared.counts.lost };
+        *count += doubtful.len() as u64;
+        for doubtful in doubtful {
+            match doubtful {
+                Doubtful::Group(index) => self.executions[index].is_known(shared, is_there, is_new),
+                Doubtful::Alone(alone) if is_there => _ = shared.make_alone(&alone.0, &alone.1)?,
+                Doubtful::Alone(..) => {}
+            }
         }
         Ok(())
     }
@@ -269,7 +314,7 @@ impl<'d> World<'d> {
             return Ok(());
         }
         let program = self.outside.swap_remove(index);
-        if self.shared.commit_alone(&program, ("outside", &Arc::default()))?.is_none() {
+        if self.shared.commit_alone(&program, ("outside", &Arc::default()), false)?.is_none() {
             self.outside.push(Program::new(program.number));
         }
         Ok(())
