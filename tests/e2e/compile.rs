@@ -181,7 +181,7 @@ fn a_compilation_that_takes_too_long_is_ended_and_says_which_limit() {
 #[test]
 fn compilers_take_their_limits_upon_themselves() {
     let ulimits = "ulimit -v; ulimit -t; ulimit -Ht; ulimit -n; ulimit -c; sh -c 'ulimit -v'; nice";
-    let limited = ["limited", "1500", "2147483648", "/bin/sh", "-c", ulimits];
+    let limited = ["limited", "1500", "2147483648", "10", "/bin/sh", "-c", ulimits];
     let done = process::run(&mut sledge_command(&limited), b"", TIME_MAX);
     assert_eq!(done.code(), 0, "{}", done.stderr);
     let lines: Vec<String> = done.text().lines().map(str::to_string).collect();

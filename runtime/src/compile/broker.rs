@@ -5,18 +5,17 @@
 //! server over would get no further than the compiler, under the limits that it has for everybody. It ends when the server does.
 //!
 //! ```text
-//!   server --a line of JSON: Order--> broker --child::run--> sledge limited -> awsm
+//!   server --a line of JSON: Asked---> broker --child::run_until--> sledge limited -> awsm
 //!          <-a line of JSON: Answer--
 //! ```
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -25,7 +24,7 @@ use awsm_abi::types::Bounds;
 use serde::{Deserialize, Serialize};
 
 use super::child::{self, INHERITED, Limits, Parts, Work};
-use super::{CompileError, Purpose, Target};
+use super::{Cancel, CompileError, Priority, Purpose, Target};
 use crate::confine;
 
 /// The command of this program that starts compilers for another.
@@ -35,6 +34,15 @@ pub const BROKER_COMMAND: &str = "compile-broker";
 const COMPILERS_MAX: usize = 16;
 /// The longest line.
 const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// What the server says to the broker.
+#[derive(Debug, Serialize, Deserialize)]
+enum Asked {
+    /// Something is to be compiled.
+    Compile(Box<Order>),
+    /// The order of that number is not wanted any more. It is answered nevertheless.
+    Cancel(u64),
+}
 
 /// What is to be compiled.
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,6 +55,7 @@ struct Order {
     opt_level: u8,
     unknown_imports: bool,
     purpose: Purpose,
+    priority: Priority,
     ms_max: u64,
     memory_bytes_max: u64,
     parts: Option<Parts>,
@@ -67,6 +76,7 @@ enum Error {
     Folder { why: String },
     Failed { status: i32, message: String },
     Time { ms_max: u64 },
+    Cancelled,
     Killed { signal: i32, memory_bytes_max: u64, message: String },
     Other { why: String },
 }
@@ -74,7 +84,7 @@ enum Error {
 /// The server's side.
 #[derive(Debug)]
 pub struct Broker {
-    orders: Mutex<UnixStream>,
+    orders: Arc<Mutex<UnixStream>>,
     waiting: Arc<Mutex<Waiting>>,
     /// Whether a thread listens to the answers.
     listens: OnceLock<()>,
@@ -107,11 +117,14 @@ impl Broker {
             .spawn()?;
         // It ends by itself, when the server has: no process waits for it.
         drop(child);
-        Ok(Broker { orders: Mutex::new(here), waiting: Arc::default(), listens: OnceLock::new() })
+        Ok(Broker { orders: Arc::new(Mutex::new(here)), waiting: Arc::default(), listens: OnceLock::new() })
     }
 
-    /// Has `function.wasm` in that folder compiled, to `function.so`.
-    pub(super) fn run(&self, folder: &Path, work: &Work) -> Result<(), CompileError> {
+    /// Has `function.wasm` in that folder compiled, to `function.so`, unless that is cancelled.
+    pub(super) fn run(&self, folder: &Path, work: &Work, cancel: &Cancel) -> Result<(), CompileError> {
+        if cancel.is_cancelled() {
+            return Err(CompileError::Cancelled);
+        }
         self.listen().map_err(CompileError::Folder)?;
         let folder = std::path::absolute(folder).map_err(CompileError::Folder)?;
         let (sender, answer) = mpsc::channel();
@@ -125,7 +138,7 @@ impl Broker {
             waiting.by_id.insert(id, sender);
             id
         };
-        let Work { target, purpose, limits, parts } = work;
+        let Work { target, purpose, priority, limits, parts } = work;
         let order = Order {
             id,
             folder,
@@ -134,13 +147,22 @@ impl Broker {
             opt_level: target.opt_level,
             unknown_imports: target.unknown_imports,
             purpose: *purpose,
+            priority: *priority,
             ms_max: limits.ms_max,
             memory_bytes_max: limits.memory_bytes_max,
             parts: parts.clone(),
         };
-        let sent = write_line(&mut *lock(&self.orders), &order);
+        let sent = write_line(&mut *lock(&self.orders), &Asked::Compile(Box::new(order)));
+        // After the order, in one stream: the broker knows it then.
+        let orders = Arc::clone(&self.orders);
+        let end = move || drop(write_line(&mut *lock(&orders), &Asked::Cancel(id)));
+        if !cancel.arm(end.clone()) {
+            end();
+        }
         // Where the order did not get there, no answer will come; else the sender is dropped when the broker has gone.
-        match sent.ok().and_then(|()| answer.recv().ok()) {
+        let answer = sent.ok().and_then(|()| answer.recv().ok());
+        cancel.disarm();
+        match answer {
             Some(None) => Ok(()),
             Some(Some(error)) => Err(error.into()),
             None => Err(CompileError::NoBroker),
@@ -184,35 +206,58 @@ pub fn serve() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let answers = Arc::new(Mutex::new(socket.try_clone()?));
     let mut orders = BufReader::new(socket);
-    let running = Arc::new(AtomicUsize::new(0));
-    while let Some(order) = read_line::<Order>(&mut orders)? {
+    let running: Arc<Mutex<HashMap<u64, PipeWriter>>> = Arc::default();
+    while let Some(asked) = read_line::<Asked>(&mut orders)? {
+        let order = match asked {
+            Asked::Compile(order) => order,
+            Asked::Cancel(id) => {
+                // What is waited for at the other end sees that this one is closed.
+                drop(lock(&running).remove(&id));
+                continue;
+            }
+        };
         let id = order.id;
         let answer = {
             let answers = Arc::clone(&answers);
             // Where the server has gone, so does this process.
             move |error| write_line(&mut *lock(&answers), &Answer { id, error })
         };
-        // Relaxed: a number to compare with a limit.
-        if running.fetch_add(1, Ordering::Relaxed) >= COMPILERS_MAX {
-            running.fetch_sub(1, Ordering::Relaxed);
-            answer(Some(Error::Other { why: format!("{COMPILERS_MAX} compilers run already") }))?;
+        let refuse = |why: String| answer(Some(Error::Other { why }));
+        let (cancelled, end) = match io::pipe() {
+            Ok(ends) => ends,
+            Err(error) => {
+                refuse(error.to_string())?;
+                continue;
+            }
+        };
+        let has_room = {
+            let mut running = lock(&running);
+            // Those that were cancelled are about to end.
+            let has_room = running.len() < COMPILERS_MAX;
+            if has_room {
+                running.insert(id, end);
+            }
+            has_room
+        };
+        if !has_room {
+            refuse(format!("{COMPILERS_MAX} compilers run already"))?;
             continue;
         }
         let (now, work) = (Arc::clone(&running), answer.clone());
         let spawned = thread::Builder::new().name("compiler".to_owned()).spawn(move || {
-            let error = carry_out(order).err();
-            now.fetch_sub(1, Ordering::Relaxed);
+            let error = carry_out(*order, &cancelled).err();
+            drop(lock(&now).remove(&id));
             let _ = work(error);
         });
         if let Err(error) = spawned {
-            running.fetch_sub(1, Ordering::Relaxed);
-            answer(Some(Error::Other { why: error.to_string() }))?;
+            drop(lock(&running).remove(&id));
+            refuse(error.to_string())?;
         }
     }
     Ok(())
 }
 
-fn carry_out(order: Order) -> Result<(), Error> {
+fn carry_out(order: Order, cancelled: &PipeReader) -> Result<(), Error> {
     let known = [Bounds::Guard, Bounds::Segment, Bounds::Software, Bounds::None];
     let bounds = known.into_iter().find(|bounds| bounds.name() == order.bounds);
     let bounds = bounds.ok_or_else(|| Error::Other { why: format!("no bounds mode: {:?}", order.bounds) })?;
@@ -224,8 +269,8 @@ fn carry_out(order: Order) -> Result<(), Error> {
     let limits = Limits { ms_max: order.ms_max, memory_bytes_max: order.memory_bytes_max };
     let program = super::program()?;
     let target = Target { bounds, cpu: order.cpu, opt_level: order.opt_level, unknown_imports: order.unknown_imports };
-    let work = Work { target, purpose: order.purpose, limits, parts: order.parts };
-    Ok(child::run(&program, &order.folder, &work)?)
+    let work = Work { target, purpose: order.purpose, priority: order.priority, limits, parts: order.parts };
+    Ok(child::run_until(&program, &order.folder, &work, cancelled)?)
 }
 
 impl From<CompileError> for Error {
@@ -236,6 +281,7 @@ impl From<CompileError> for Error {
             CompileError::Folder(source) => Error::Folder { why: source.to_string() },
             CompileError::Failed { status, message } => Error::Failed { status: status.into_raw(), message },
             CompileError::Time { ms_max } => Error::Time { ms_max },
+            CompileError::Cancelled => Error::Cancelled,
             CompileError::Killed { signal, memory_bytes_max, message } => Error::Killed { signal, memory_bytes_max, message },
             other @ (CompileError::TooLarge { .. } | CompileError::NoBroker | CompileError::Refused(_)) => {
                 Error::Other { why: other.to_string() }
@@ -252,6 +298,7 @@ impl From<Error> for CompileError {
             Error::Folder { why } => CompileError::Folder(io::Error::other(why)),
             Error::Failed { status, message } => CompileError::Failed { status: ExitStatus::from_raw(status), message },
             Error::Time { ms_max } => CompileError::Time { ms_max },
+            Error::Cancelled => CompileError::Cancelled,
             Error::Killed { signal, memory_bytes_max, message } => CompileError::Killed { signal, memory_bytes_max, message },
             Error::Other { why } => CompileError::Refused(why),
         }

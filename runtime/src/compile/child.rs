@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, PipeReader, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::{CompileError, Purpose, Target};
+use super::{Cancel, CompileError, Priority, Purpose, Target};
 
 /// The command of this program that limits itself and becomes another program.
 pub const LIMITED_COMMAND: &str = "limited";
@@ -34,8 +34,10 @@ const PROGRESS_BYTES_MAX: u64 = 256;
 const MESSAGE_BYTES_MAX: u64 = 8 << 10;
 /// What the compiler takes as the size of its cache, at most.
 const MEGABYTES_MAX: u64 = 1 << 24;
-/// Niceness of compilers: requests go first.
+/// Niceness of compilers that something waits for: requests go first.
 const NICENESS: i32 = 10;
+/// Niceness of those that nothing waits for.
+const NICENESS_BACKGROUND: i32 = 19;
 /// What compilers inherit of the environment.
 pub(super) const INHERITED: [&str; 3] = ["PATH", "LD_LIBRARY_PATH", "RUST_BACKTRACE"];
 /// Files that a compiler may have open.
@@ -76,18 +78,47 @@ impl Parts {
     }
 }
 
-/// A compilation: how, for what, within which limits, and with what from earlier ones.
+impl Priority {
+    const fn niceness(self) -> i32 {
+        match self {
+            Priority::Awaited => NICENESS,
+            Priority::Background => NICENESS_BACKGROUND,
+        }
+    }
+
+    /// What `awsm compile` is told of it: one thread leaves the other processors to requests.
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Priority::Awaited => &[],
+            Priority::Background => &["--jobs", "1"],
+        }
+    }
+}
+
+/// A compilation: how, for what, how urgent, within which limits, and with what from earlier ones.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) target: Target,
     pub(super) purpose: Purpose,
+    pub(super) priority: Priority,
     pub(super) limits: Limits,
     pub(super) parts: Option<Parts>,
 }
 
-/// Compiles what is in a folder.
-pub(super) fn run(program: &Path, folder: &Path, work: &Work) -> Result<(), CompileError> {
-    let Work { target, purpose, limits, parts } = work;
+/// Compiles what is in a folder, unless that is cancelled.
+pub(super) fn run(program: &Path, folder: &Path, work: &Work, cancel: &Cancel) -> Result<(), CompileError> {
+    let (cancelled, end) = io::pipe().map_err(CompileError::Folder)?;
+    if !cancel.arm(move || drop(end)) {
+        return Err(CompileError::Cancelled);
+    }
+    let result = run_until(program, folder, work, &cancelled);
+    cancel.disarm();
+    result
+}
+
+/// Compiles what is in a folder, until the other end of `cancelled` is closed.
+pub(super) fn run_until(program: &Path, folder: &Path, work: &Work, cancelled: &PipeReader) -> Result<(), CompileError> {
+    let Work { target, purpose, priority, limits, parts } = work;
     let absolute = |path| std::path::absolute(path).map_err(CompileError::Folder);
     let (program, folder) = (&absolute(program)?, &absolute(folder)?);
     let messages = folder.join("messages");
@@ -97,9 +128,11 @@ pub(super) fn run(program: &Path, folder: &Path, work: &Work) -> Result<(), Comp
         .arg(LIMITED_COMMAND)
         .arg(limits.ms_max.to_string())
         .arg(limits.memory_bytes_max.to_string())
+        .arg(priority.niceness().to_string())
         .arg(program)
         .args(["compile", "--quiet"])
         .args(target.arguments(*purpose))
+        .args(priority.arguments())
         .args(["--time-max-s", &limits.ms_max.div_ceil(1_000).to_string()])
         .args(Parts::arguments(parts.as_ref()))
         .args(["--progress-file", PROGRESS, INPUT, "-o", OUTPUT])
@@ -115,12 +148,15 @@ pub(super) fn run(program: &Path, folder: &Path, work: &Work) -> Result<(), Comp
         .process_group(0)
         .spawn()
         .map_err(|source| CompileError::Start { compiler: program.to_owned(), source })?;
-    let ended = wait(&child, Duration::from_millis(limits.ms_max.saturating_mul(COMPILE_WALL_MULTIPLE.into())));
+    let time = Duration::from_millis(limits.ms_max.saturating_mul(COMPILE_WALL_MULTIPLE.into()));
+    let ended = wait(&child, cancelled, time);
     // Whatever it has started ends with it. Its own number is not another's before it was waited for.
     let _ = rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL);
     let status = child.wait().map_err(CompileError::Folder)?;
-    if !ended.map_err(CompileError::Folder)? {
-        return Err(CompileError::Time { ms_max: limits.ms_max });
+    match ended.map_err(CompileError::Folder)? {
+        Waited::Ended => {}
+        Waited::Late => return Err(CompileError::Time { ms_max: limits.ms_max }),
+        Waited::Cancelled => return Err(CompileError::Cancelled),
     }
     if status.success() {
         return Ok(());
@@ -163,27 +199,42 @@ fn end_of(messages: &Path) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// Waits for its end; whether that came in time.
-fn wait(child: &Child, time: Duration) -> io::Result<bool> {
+/// What a wait for a compiler came to.
+enum Waited {
+    /// It has ended.
+    Ended,
+    /// Its time is over.
+    Late,
+    /// It is not wanted any more.
+    Cancelled,
+}
+
+/// Waits for its end, for so long, and until the other end of `cancelled` is closed.
+fn wait(child: &Child, cancelled: &PipeReader, time: Duration) -> io::Result<Waited> {
     let end = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let deadline = Instant::now() + time;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        match poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => return Ok(false),
-            Ok(_) => return Ok(true),
+        let mut watched = [PollFd::new(&end, PollFlags::IN), PollFd::new(cancelled, PollFlags::IN)];
+        match poll(&mut watched, Some(&timeout)) {
+            Ok(0) => return Ok(Waited::Late),
+            // What has ended is used, also where it is not wanted any more.
+            Ok(_) if watched[0].revents().is_empty() => return Ok(Waited::Cancelled),
+            Ok(_) => return Ok(Waited::Ended),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Limits this process and becomes another program; returns only when that fails. `args`: milliseconds, bytes, the program, its arguments.
+/// Limits this process and becomes another program; returns only when that fails. `args`: milliseconds, bytes, niceness, the program, its arguments.
 #[must_use]
 pub fn exec_limited(mut args: impl Iterator<Item = OsString>) -> io::Error {
     let number = |arg: Option<OsString>| arg.and_then(|arg| arg.to_str()?.parse::<u64>().ok());
-    let (Some(ms_max), Some(memory_bytes_max), Some(program)) = (number(args.next()), number(args.next()), args.next()) else {
+    let limits = number(args.next()).zip(number(args.next()));
+    let niceness = number(args.next()).and_then(|niceness| i32::try_from(niceness).ok());
+    let (Some((ms_max, memory_bytes_max)), Some(niceness), Some(program)) = (limits, niceness, args.next()) else {
         return io::Error::from(io::ErrorKind::InvalidInput);
     };
     // Limits that this process has already cannot be raised.
@@ -206,6 +257,6 @@ pub fn exec_limited(mut args: impl Iterator<Item = OsString>) -> io::Error {
         return error.into();
     }
     // Only a courtesy.
-    let _ = rustix::process::nice(NICENESS);
+    let _ = rustix::process::nice(niceness);
     Command::new(program).args(args).exec()
 }

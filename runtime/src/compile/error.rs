@@ -46,6 +46,9 @@ pub enum CompileError {
     /// It does not start this one.
     #[error("the compiler was not started: {_0}")]
     Refused(String),
+    /// It was not wanted any more.
+    #[error("compiling was ended, since the module was no longer to be served")]
+    Cancelled,
     /// The compiler failed.
     #[error("awsm could not compile it ({status}): {message}")]
     Failed {

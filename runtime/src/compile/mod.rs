@@ -9,6 +9,7 @@
 
 mod broker;
 mod cache;
+mod cancel;
 mod child;
 mod error;
 
@@ -31,6 +32,7 @@ use crate::notice::{self, To};
 
 pub use broker::{BROKER_COMMAND, Broker, serve as serve_broker};
 pub use cache::{Cache, Id};
+pub use cancel::Cancel;
 pub use child::{LIMITED_COMMAND, Limits, exec_limited};
 pub use error::CompileError;
 
@@ -88,6 +90,16 @@ impl Purpose {
     }
 }
 
+/// What a compilation is waited for by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Priority {
+    /// A client, or a server that starts: it has as many threads as there are processors.
+    #[default]
+    Awaited,
+    /// Nothing: it has one thread, and what else there is to do goes first.
+    Background,
+}
+
 /// What became of a module.
 #[derive(Debug)]
 pub struct Compiled {
@@ -103,6 +115,8 @@ pub struct Compiled {
 #[derive(Debug)]
 pub struct Compiler {
     purpose: Purpose,
+    /// Whether artifacts that are there sooner may take the place of optimised ones for a while.
+    has_tiers: bool,
     limits: Limits,
     cache: Option<Cache>,
     /// What starts compilers; none if this process does.
@@ -131,6 +145,7 @@ impl Compiler {
         let purpose = Purpose::default();
         Compiler {
             purpose,
+            has_tiers: false,
             limits,
             cache,
             broker: None,
@@ -145,6 +160,18 @@ impl Compiler {
     #[must_use]
     pub fn with_purpose(self, purpose: Purpose) -> Compiler {
         Compiler { purpose, ..self }
+    }
+
+    /// The same, where artifacts that are there sooner may take the place of optimised ones for a while.
+    #[must_use]
+    pub fn with_tiers(self, has_tiers: bool) -> Compiler {
+        Compiler { has_tiers, ..self }
+    }
+
+    /// Whether they may. Artifacts for development are there soon in any case.
+    #[must_use]
+    pub fn has_tiers(&self) -> bool {
+        self.has_tiers && self.purpose == Purpose::Service
     }
 
     /// The same, which has another process start compilers.
@@ -173,7 +200,30 @@ impl Compiler {
     /// # Errors
     /// When there is no compiler, it fails, or it exceeds a limit.
     pub fn compile(&self, name: &str, module: &[u8], target: &Target) -> Result<Compiled, CompileError> {
-        let result = self.compile_or_find(name, module, target);
+        self.counted(|| self.compile_or_find(name, module, target, (Priority::Awaited, &Cancel::default())))
+    }
+
+    /// The same while nothing waits for it, unless it is cancelled.
+    ///
+    /// # Errors
+    /// As for [`Compiler::compile`], and when it is cancelled.
+    pub fn compile_behind(&self, name: &str, module: &[u8], target: &Target, cancel: &Cancel) -> Result<Compiled, CompileError> {
+        self.counted(|| self.compile_or_find(name, module, target, (Priority::Background, cancel)))
+    }
+
+    /// What was made of a module earlier; none where it would have to be compiled.
+    ///
+    /// # Errors
+    /// When there is no compiler, or the module is larger than any.
+    pub fn find(&self, module: &[u8], target: &Target) -> Result<Option<Compiled>, CompileError> {
+        match self.find_kept(module, target)? {
+            Some(compiled) => self.counted(|| Ok(compiled)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn counted(&self, compile: impl FnOnce() -> Result<Compiled, CompileError>) -> Result<Compiled, CompileError> {
+        let result = compile();
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         match &result {
             Ok(Compiled { cached: true, .. }) => counts.cached.add(1),
@@ -181,33 +231,49 @@ impl Compiler {
                 counts.made.add(1);
                 counts.took.observe(*took);
             }
+            // Nothing is wrong with the module.
+            Err(CompileError::Cancelled) => {}
             Err(_) => counts.failed.add(1),
         }
         drop(counts);
         result
     }
 
-    fn compile_or_find(&self, name: &str, module: &[u8], target: &Target) -> Result<Compiled, CompileError> {
+    fn compile_or_find(
+        &self,
+        name: &str,
+        module: &[u8],
+        target: &Target,
+        how: (Priority, &Cancel),
+    ) -> Result<Compiled, CompileError> {
+        if let Some(found) = self.find_kept(module, target)? {
+            return Ok(found);
+        }
+        let began = Instant::now();
+        let program = self.program()?;
+        let artifact = self.run(program, name, module, target, how)?;
+        if let Some(cache) = &self.cache
+            && let Err(error) = cache.put(&self.id(program, module, target)?, &artifact)
+        {
+            tracing::warn!(folder = %cache.folder().display(), %error, "an artifact could not be kept; it will be compiled again");
+        }
+        Ok(Compiled { artifact, cached: false, took: began.elapsed() })
+    }
+
+    fn find_kept(&self, module: &[u8], target: &Target) -> Result<Option<Compiled>, CompileError> {
         let began = Instant::now();
         if module.len() as u64 > MODULE_BYTES_MAX {
             return Err(CompileError::TooLarge { bytes: module.len() as u64, bytes_max: MODULE_BYTES_MAX });
         }
         let program = self.program()?;
-        let Some(cache) = &self.cache else {
-            let artifact = self.run(program, name, module, target)?;
-            return Ok(Compiled { artifact, cached: false, took: began.elapsed() });
-        };
-        let id = self.id(program, module, target)?;
-        match cache.get(&id) {
-            Ok(Some(artifact)) => return Ok(Compiled { artifact, cached: true, took: began.elapsed() }),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "a cached artifact is not used; compiling again"),
+        let Some(cache) = &self.cache else { return Ok(None) };
+        match cache.get(&self.id(program, module, target)?) {
+            Ok(found) => Ok(found.map(|artifact| Compiled { artifact, cached: true, took: began.elapsed() })),
+            Err(error) => {
+                tracing::warn!(%error, "a cached artifact is not used; compiling again");
+                Ok(None)
+            }
         }
-        let artifact = self.run(program, name, module, target)?;
-        if let Err(error) = cache.put(&id, &artifact) {
-            tracing::warn!(folder = %cache.folder().display(), %error, "an artifact could not be kept; it will be compiled again");
-        }
-        Ok(Compiled { artifact, cached: false, took: began.elapsed() })
     }
 
     /// The compiler: found once, and looked for again where there was none.
@@ -237,17 +303,27 @@ impl Compiler {
         Ok(Id::from(hasher.finalize()))
     }
 
-    fn run(&self, program: &Path, name: &str, module: &[u8], target: &Target) -> Result<Vec<u8>, CompileError> {
+    fn run(
+        &self,
+        program: &Path,
+        name: &str,
+        module: &[u8],
+        target: &Target,
+        (priority, cancel): (Priority, &Cancel),
+    ) -> Result<Vec<u8>, CompileError> {
         let folder = tempfile::Builder::new().prefix("sledge-").tempdir().map_err(CompileError::Folder)?;
         fs::write(folder.path().join(child::INPUT), module).map_err(CompileError::Folder)?;
         let parts = self.cache.as_ref().and_then(Cache::parts);
-        let work = child::Work { target: target.clone(), purpose: self.purpose, limits: self.limits, parts };
+        let work = child::Work { target: target.clone(), purpose: self.purpose, priority, limits: self.limits, parts };
         let compile = || match &self.broker {
-            Some(broker) => broker.run(folder.path(), &work),
-            None => child::run(program, folder.path(), &work),
+            Some(broker) => broker.run(folder.path(), &work, cancel),
+            None => child::run(program, folder.path(), &work, cancel),
         };
         let progress = folder.path().join(child::PROGRESS);
-        notice::during(self.to, || format!("compiling {name}{}", child::progress(&progress)), compile)?;
+        match priority {
+            Priority::Awaited => notice::during(self.to, || format!("compiling {name}{}", child::progress(&progress)), compile)?,
+            Priority::Background => compile()?,
+        }
         let output = folder.path().join(child::OUTPUT);
         let mut artifact = Vec::new();
         let read = fs::File::open(&output).and_then(|file| file.take(ARTIFACT_BYTES_MAX + 1).read_to_end(&mut artifact));
