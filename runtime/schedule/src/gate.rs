@@ -197,6 +197,16 @@ impl<T: Entrant> Gate<T> {
         Duration::from_nanos(self.expected_ns.load(Ordering::Relaxed))
     }
 
+    /// Forgets how long executions took and what they did: from now on others come, on so many workers. The limits stay, and so does what runs and waits.
+    pub fn begin_anew(&self, workers: usize) {
+        self.expected_ns.store(0, Ordering::Relaxed);
+        if self.follows {
+            let in_flight = InFlight::new(workers);
+            self.queue().in_flight = Some(in_flight);
+            self.running_max.store(in_flight.max(), Ordering::Relaxed);
+        }
+    }
+
     /// Takes note of an execution.
     pub fn observe(&self, ran: Duration) {
         let expected = self.expected_ns.load(Ordering::Relaxed);

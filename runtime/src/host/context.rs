@@ -1,5 +1,6 @@
 //! What belongs to one invocation on the host's side: its ports, work that a host call has begun, what is known of it.
 
+mod drawn;
 mod ports;
 
 use std::borrow::Cow;
@@ -33,6 +34,7 @@ use crate::upstream::{SocketPolicy, Upstream};
 /// By what servers know a request that may be made again.
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
+pub use drawn::Drawn;
 pub(super) use ports::Ports;
 pub use ports::Streams;
 
@@ -323,6 +325,13 @@ impl Context {
     #[must_use]
     pub fn watched(mut self, watch: Watch) -> Context {
         self.watch = Some(Box::new(watch));
+        self
+    }
+
+    /// With what it draws of the clock and of random numbers kept there, or coming from there.
+    #[must_use]
+    pub fn drawing(mut self, drawn: Drawn) -> Context {
+        self.ports.draw_from(drawn);
         self
     }
 

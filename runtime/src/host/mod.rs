@@ -41,7 +41,7 @@ use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot};
 pub use crate::reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
 pub use body::{Body, BodyError, Piece, Source};
 pub use call::{CallFailure, CallId, Outgoing, RpcRequest};
-pub use context::{Context, Process, Streams, Strings};
+pub use context::{Context, Drawn, Process, Streams, Strings};
 pub use effect::{Effect, EffectTrace, Effects, Guard, HeadField, Objection, Watch};
 pub use http::RequestHead;
 pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered, offered_to_components};

@@ -16,6 +16,7 @@ use std::time::Instant;
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use super::drawn::Drawn;
 use crate::host::call::Calls;
 use crate::host::canonical::{Resource, Resources, Typed};
 use crate::host::effect::{Effect, Effects};
@@ -49,6 +50,8 @@ pub(in crate::host) struct Ports {
     sockets: Option<Box<Reach>>,
     /// What a component's handles stand for.
     resources: Resources,
+    /// What [`Effect::Entropy`] leads to.
+    entropy: Entropy,
     /// A share for each file or folder that a component has open.
     open_files_share: Option<Arc<()>>,
 }
@@ -77,9 +80,9 @@ pub struct Streams {
     holds_reply: bool,
 }
 
-/// What differs from one moment to the next.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::host) struct Entropy;
+/// What differs from one moment to the next, and what was drawn of it where that is kept.
+#[derive(Clone, Debug, Default)]
+pub(in crate::host) struct Entropy(Option<Drawn>);
 
 impl Streams {
     /// Those of a request: its body goes in, a reply of at most `reply_bytes_max` comes out, errors go to the log.
@@ -162,8 +165,14 @@ impl Ports {
             fetches,
             sockets: None,
             resources: Resources::default(),
+            entropy: Entropy::default(),
             open_files_share: None,
         }
+    }
+
+    /// What it draws of the clock and of random numbers goes there, or comes from there.
+    pub(in crate::host) fn draw_from(&mut self, drawn: Drawn) {
+        self.entropy = Entropy(Some(drawn));
     }
 
     /// All of its reply is kept until it is over.
@@ -341,7 +350,7 @@ impl Ports {
     }
 
     pub(in crate::host) fn entropy(&self) -> Result<Entropy, Stop> {
-        self.check(Effect::Entropy).map(|()| Entropy)
+        self.check(Effect::Entropy).map(|()| self.entropy.clone())
     }
 
     /// The key-value store of the function's tenant, for what the invocation comes to when it has ended.
@@ -403,11 +412,21 @@ impl Ports {
 }
 
 impl Entropy {
-    pub(in crate::host) fn now(self, clock: ClockId) -> Timespec {
-        clock_gettime(clock)
+    pub(in crate::host) fn now(&self, clock: ClockId) -> Timespec {
+        match &self.0 {
+            None => clock_gettime(clock),
+            Some(drawn) => drawn.time(clock, || clock_gettime(clock)),
+        }
     }
 
-    pub(in crate::host) fn fill(self, mut into: &mut [u8]) -> Result<(), Errno> {
+    pub(in crate::host) fn fill(&self, into: &mut [u8]) -> Result<(), Errno> {
+        match &self.0 {
+            None => Entropy::fill_anew(into),
+            Some(drawn) => drawn.bytes(into, Entropy::fill_anew),
+        }
+    }
+
+    fn fill_anew(mut into: &mut [u8]) -> Result<(), Errno> {
         while !into.is_empty() {
             match getrandom(&mut *into, GetRandomFlags::empty()) {
                 Ok(count) => into = &mut into[count..],
