@@ -9,9 +9,11 @@ use awsm_abi::sources;
 use awsm_abi::types::Bounds;
 use sledge_sandbox::{Artifact, LoadError, LoadPolicy};
 
-use crate::compile::{self, Cache, CompileError, Compiler, Limits, MODULE_MAGIC, cache_folder_default};
+use crate::compile::{self, Cache, Cancel, CompileError, Compiled, Compiler, Limits, MODULE_MAGIC, Target, cache_folder_default};
 use crate::config::{Config, FunctionConfig};
+use crate::invoke::function::Function;
 use crate::invoke::loaded::{FunctionError, Loaded};
+use crate::invoke::tier::{self, Tier};
 use crate::symbols;
 
 /// The first bytes of an artifact, among others.
@@ -119,34 +121,98 @@ pub fn function(config: &FunctionConfig, compiler: &Compiler) -> Result<Loaded, 
     function_of(&read(&config.path)?, config, compiler).map(|(loaded, _)| loaded)
 }
 
-/// The same of a file that was read already; of a module also whether it was in the cache.
+/// The same of a file that was read already; of a module also whether it was in the cache. Where the compiler has [tiers](Tier), a module that was not compiled before is loaded in its first one.
 ///
 /// # Errors
 /// As for [`function`].
 pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -> Result<(Loaded, Option<bool>), OpenError> {
-    let path = &config.path;
-    let mut cached = None;
-    let artifact = if bytes.starts_with(MODULE_MAGIC) {
-        check_imports(path, bytes)?;
-        let name = path.file_name().unwrap_or(config.name.as_ref()).to_string_lossy();
-        let compiled = compiler.compile(&name, bytes, &config.target());
-        let compiled = compiled.map_err(|source| OpenError::Compile {
-            path: path.clone(),
-            source: source.advising(ALLOW_ADVICE, config.source.allowing_unknown_imports()),
-        })?;
-        if !compiled.cached {
-            tracing::info!(function = config.name, took = ?compiled.took, "compiled");
+    match open(bytes, config, || compile_soon(bytes, config, compiler)) {
+        Err(OpenError::Function { source, .. }) if source.may_be_of_tier() && compiler.has_tiers() => {
+            function_in_one_tier(bytes, config, compiler)
         }
-        cached = Some(compiled.cached);
-        load(&compiled.artifact, path, config.allow_unchecked)?
-    } else if bytes.starts_with(ELF_MAGIC) || path.extension().is_some_and(|extension| extension == "so") {
+        opened => opened,
+    }
+}
+
+/// The same of a function that has one tier, whatever the compiler has.
+///
+/// # Errors
+/// As for [`function`].
+pub fn function_in_one_tier(
+    bytes: &[u8],
+    config: &FunctionConfig,
+    compiler: &Compiler,
+) -> Result<(Loaded, Option<bool>), OpenError> {
+    let compile = || Ok((compiler.compile(&file_name(config), bytes, &config.target())?, Tier::Only));
+    open(bytes, config, compile)
+}
+
+fn open(
+    bytes: &[u8],
+    config: &FunctionConfig,
+    compile: impl FnOnce() -> Result<(Compiled, Tier), CompileError>,
+) -> Result<(Loaded, Option<bool>), OpenError> {
+    let path = &config.path;
+    if bytes.starts_with(MODULE_MAGIC) {
+        check_imports(path, bytes)?;
+        let (compiled, tier) = compile().map_err(|source| compile_error(config, source))?;
+        if !compiled.cached {
+            tracing::info!(function = config.name, took = ?compiled.took, tier = tier.name(), "compiled");
+        }
+        let artifact = load(&compiled.artifact, path, config.allow_unchecked)?;
+        let loaded = Loaded::of_tier(&artifact, config, tier).map_err(|error| function_error(path, error))?;
+        return Ok((loaded, Some(compiled.cached)));
+    }
+    if bytes.starts_with(ELF_MAGIC) || path.extension().is_some_and(|extension| extension == "so") {
         // A damaged artifact gets the loader's own words.
-        load(bytes, path, config.allow_unchecked)?
-    } else {
-        return Err(no_function(path));
-    };
-    let loaded = Loaded::new(&artifact, config);
-    Ok((loaded.map_err(|error| OpenError::Function { path: path.clone(), source: Box::new(error) })?, cached))
+        let artifact = load(bytes, path, config.allow_unchecked)?;
+        return Ok((Loaded::new(&artifact, config).map_err(|error| function_error(path, error))?, None));
+    }
+    Err(no_function(path))
+}
+
+/// An artifact of a module, and its tier: the optimised one if that is kept, else what is there soon.
+fn compile_soon(module: &[u8], config: &FunctionConfig, compiler: &Compiler) -> Result<(Compiled, Tier), CompileError> {
+    let (name, target) = (file_name(config), config.target());
+    if !compiler.has_tiers() || !tier::has_first(config, importable::function_bytes(module)) {
+        return Ok((compiler.compile(&name, module, &target)?, Tier::Only));
+    }
+    if let Some(found) = compiler.find(module, &target)? {
+        return Ok((found, Tier::Optimised));
+    }
+    let first = Target { opt_level: tier::FIRST_LEVEL, ..target };
+    Ok((compiler.compile(&name, module, &first)?, Tier::First))
+}
+
+/// The optimised code of a module, which is to take the place of its first tier. Nothing waits for it, and it can be cancelled.
+///
+/// # Errors
+/// As for [`function`], and when it is cancelled.
+pub fn optimised(
+    module: &[u8],
+    config: &FunctionConfig,
+    (compiler, cancel): (&Compiler, &Cancel),
+    first: &Function,
+) -> Result<Loaded, OpenError> {
+    let compiled = compiler.compile_behind(&file_name(config), module, &config.target(), cancel);
+    let compiled = compiled.map_err(|source| compile_error(config, source))?;
+    tracing::info!(function = config.name, cached = compiled.cached, took = ?compiled.took, "compiled optimised code");
+    let artifact = load(&compiled.artifact, &config.path, config.allow_unchecked)?;
+    Loaded::in_place_of(first, &artifact, config).map_err(|error| function_error(&config.path, error))
+}
+
+/// What a client or user knows a module by.
+fn file_name(config: &FunctionConfig) -> String {
+    config.path.file_name().unwrap_or(config.name.as_ref()).to_string_lossy().into_owned()
+}
+
+fn compile_error(config: &FunctionConfig, source: CompileError) -> OpenError {
+    let source = source.advising(ALLOW_ADVICE, config.source.allowing_unknown_imports());
+    OpenError::Compile { path: config.path.clone(), source }
+}
+
+fn function_error(path: &Path, error: FunctionError) -> OpenError {
+    OpenError::Function { path: path.to_owned(), source: Box::new(error) }
 }
 
 /// Says what is wrong with what is to be deployed, as far as that is known without a compiler.

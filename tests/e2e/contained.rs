@@ -40,7 +40,8 @@ pub(crate) fn serve(file: &str, offered: Offer, change: impl FnOnce(&mut Functio
     let artifact = Artifact::open(&path, &LoadPolicy::default()).expect("it loads");
     let imports = Imports::resolve_with(artifact.descriptor(), offered).expect("all are on offer");
     let loaded = Loaded::with_imports(&artifact, &config.functions[0], imports).expect("a function");
-    let candidate = Candidate { config: config.functions[0].clone(), digest: [0; 32].into(), version: None, loaded };
+    let candidate =
+        Candidate { config: config.functions[0].clone(), digest: [0; 32].into(), version: None, module: None, loaded };
     let load = || Deployer::with_functions(&config, load::compiler(&config), |_| vec![Ok(candidate)]);
     let prepared = prepare(&config, None, load).expect("a function");
     let (ready, address) = mpsc::channel();

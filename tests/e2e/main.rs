@@ -104,6 +104,7 @@ mod stores;
 mod strain;
 mod streaming;
 mod telemetry;
+mod tiers;
 mod tokens;
 mod trailers;
 mod transactions;

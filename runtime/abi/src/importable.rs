@@ -76,6 +76,17 @@ pub struct Missing {
     instead: String,
 }
 
+/// Bytes of the function bodies of a module, or of all modules of a component: what the time goes by that it takes to compile it. Of what is broken, those before that.
+#[must_use]
+pub fn function_bytes(module: &[u8]) -> u64 {
+    let payloads = Parser::new(0).parse_all(module).map_while(Result::ok);
+    let bytes = |payload| match payload {
+        Payload::CodeSectionStart { size, .. } => u64::from(size),
+        _ => 0,
+    };
+    payloads.map(bytes).sum()
+}
+
 /// Looks at a module's imports. Of what is no module, or a broken one, or a component, the compiler knows more to say: nothing is said here.
 ///
 /// # Errors

@@ -332,7 +332,7 @@ impl Api {
             StatusCode::OK,
             &json!({
                 "function": name,
-                "version": function.version,
+                "version": function.shown_version,
                 "did": memo.explained(),
                 "conflicts": conflicts.collect::<Vec<_>>(),
             }),

@@ -170,11 +170,17 @@ pub(super) fn deploy(args: DeployArgs) -> ExitCode {
     }
     let request = request.body(Full::new(Bytes::from(module)));
     let answer = notice::during(To::Caller, || format!("the server compiles {name}"), || ask(&args.door, request));
-    done(answer.map(|change| match &change["canary"] {
-        Value::Null => changes(&change),
-        canary => [vec![gradually(&name, canary)], setting_changes(&change["settings"])].concat().join("\n"),
+    done(answer.map(|change| {
+        let said = match &change["canary"] {
+            Value::Null => changes(&change),
+            canary => [vec![gradually(&name, canary)], setting_changes(&change["settings"])].concat().join("\n"),
+        };
+        if change["tier"].is_null() { said } else { format!("{said}\n{FOLLOWS}") }
     }))
 }
+
+/// What a client is told of a version that is served by its first tier.
+const FOLLOWS: &str = "it is served by unoptimised code; optimised code follows (`sledge list` shows it)";
 
 /// A gradual deployment, and what an operator can do.
 pub(super) fn gradually(name: &str, canary: &Value) -> String {
@@ -298,6 +304,7 @@ fn table(functions: &[Value]) -> String {
             canary @ Value::Object(_) if key == "version" => {
                 format!("{}, {} % {}", cell(&function[key]), plain(&canary["percent"]), plain(&canary["version"]))
             }
+            _ if key == "state" && function["tier"] == "first" => format!("{}, first tier", cell(&function[key])),
             _ => cell(&function[key]),
         })
     };

@@ -75,7 +75,7 @@ mod tests {
         let ended = Arc::new(AtomicUsize::new(0));
         let end = || {
             let ended = Arc::clone(&ended);
-            move || drop(ended.fetch_add(1, Ordering::SeqCst))
+            move || _ = ended.fetch_add(1, Ordering::SeqCst)
         };
         let cancel = Cancel::default();
         assert!(cancel.arm(end()) && !cancel.is_cancelled());

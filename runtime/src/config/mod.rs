@@ -226,6 +226,8 @@ pub struct Config {
     /// Address space of the compiler, in bytes.
     #[schemars(range(min = 1_073_741_824))]
     pub compile_memory_bytes_max: u64,
+    /// Whether a module that was not compiled before is served by unoptimised code at first. For modules from 64 KiB on.
+    pub tiers: Tiers,
     /// Whether the server drops its privileges, and the system calls that it does not need, before it serves.
     pub confined: bool,
     /// Whether requests are counted and timed, by function, for `GET /metrics` of the admin API.
@@ -266,6 +268,17 @@ pub enum Listeners {
     PerCore,
     /// One core accepts connections; the workers on the other cores run requests.
     Dedicated,
+}
+
+/// Whether modules are served before their optimised code is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tiers {
+    /// The module is compiled at level 0 and served. Then it is compiled at level 3, by one thread of the lowest priority, and that code takes the place of the first.
+    #[default]
+    On,
+    /// The module is compiled at its level before it is served.
+    Off,
 }
 
 /// Classes of microtasks.
@@ -640,6 +653,7 @@ impl Default for Config {
             cache_bytes_max: 1 << 30,
             compile_ms_max: 600_000,
             compile_memory_bytes_max: 8 << 30,
+            tiers: Tiers::default(),
             functions: Vec::new(),
             applications: Vec::new(),
             redirects: Vec::new(),

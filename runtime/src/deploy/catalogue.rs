@@ -1,5 +1,6 @@
 //! The functions that are served, by name. Says what a change would be; knows no threads.
 
+mod firsts;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use sledge_sandbox::Budget;
 
+pub use self::firsts::{First, NotOptimised};
 use super::canary::{self, Canary, Progress};
 use super::quarantine::{Quarantine, Quarantined, Unusable};
 use crate::config::{self, CallSpeculation, FUNCTIONS_MAX, FunctionConfig, OutsideEffects};
@@ -23,6 +25,7 @@ use crate::http::canary::{Counts, Share};
 use crate::http::{Folder, Held, Place, Redirect, Route, Router, Site};
 use crate::invoke::function::{Before, Function, Home, Neighbours};
 use crate::invoke::loaded::{Labels, Loaded};
+use crate::invoke::tier::Tier;
 use crate::kv::Store;
 use crate::memo;
 use crate::phases::Phase;
@@ -137,6 +140,12 @@ pub struct Info {
     /// Bytes of its machine code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code_bytes: Option<usize>,
+    /// How far its code is optimised, where there is more than one tier: `first` or `optimised`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<&'static str>,
+    /// While its first tier is served: what becomes of the optimised code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimised: Option<String>,
     /// The phases that it declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
@@ -174,6 +183,8 @@ pub struct Entry {
     pub origin: Origin,
     version: u64,
     function: Arc<Function>,
+    /// Its module, until its optimised code is there, where no file has that.
+    module: Option<Arc<[u8]>>,
     /// One for each path of its requests.
     routes: Vec<Arc<Route>>,
     /// Its next version, while that is being deployed gradually.
@@ -274,6 +285,8 @@ pub struct Candidate {
     pub version: Option<u64>,
     /// What it was made to.
     pub loaded: Loaded,
+    /// The module, where its optimised code is to follow and no file has it.
+    pub module: Option<Arc<[u8]>>,
 }
 
 impl Catalogue {
@@ -462,18 +475,24 @@ impl Catalogue {
         (TenantId(tenant), FunctionId(own.unwrap_or(NUMBERS_MAX + tenant)))
     }
 
+    /// The scheduler's number for the first tier of a function.
+    fn first_number(&mut self, tenant: &str, name: &str, own: FunctionId) -> FunctionId {
+        self.functions.number(&format!("{tenant}\0{name}\0first")).map_or(own, FunctionId)
+    }
+
     /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name. What is served no longer by that: the version before, and one
     /// that was being deployed gradually.
     pub fn put(&mut self, candidate: Candidate, origin: Origin) -> Vec<Arc<Function>> {
         self.release(&candidate.config.name, origin);
         let (config, digest, version) = (candidate.config.clone(), candidate.digest, candidate.version);
+        let module = candidate.module.clone();
         let function = self.running(candidate);
         function.neighbours.put(&function);
-        let version = version.unwrap_or(self.version);
+        let version = version.unwrap_or(function.version);
         let reach = self.reach(&config.tenant);
         let routes = canary::routes(&config, &function, None, &self.budget, &reach);
         let (places, name): (Vec<_>, _) = (places(&config).collect(), config.name.clone());
-        let entry = Entry { config, digest, origin, version, function, routes, canary: None, given_up: None };
+        let entry = Entry { config, digest, origin, version, function, module, routes, canary: None, given_up: None };
         let before = self.entries.insert(name.clone(), entry).map(|entry| self.retire(entry));
         self.places.extend(places.into_iter().map(|place| (place, name.clone())));
         before.unwrap_or_default()
@@ -481,10 +500,24 @@ impl Catalogue {
 
     /// Has a function run in this server, as the next version of the one with its name if there is one.
     fn running(&mut self, candidate: Candidate) -> Arc<Function> {
-        let Candidate { config, digest, version, loaded } = candidate;
+        let Candidate { config, digest, version, loaded, .. } = candidate;
+        let before = self.entries.get(&config.name).map_or_else(Before::default, |entry| entry.kept_by(&config, &loaded));
+        self.start(&config, digest, version, loaded, before)
+    }
+
+    /// The same, which has that in common with what it follows.
+    fn start(
+        &mut self,
+        config: &FunctionConfig,
+        digest: blake3::Hash,
+        version: Option<u64>,
+        loaded: Loaded,
+        before: Before,
+    ) -> Arc<Function> {
         self.version += 1;
-        let version = version.unwrap_or(self.version);
         let (tenant, number) = self.numbers(&config.tenant, &config.name);
+        // What is learned of unoptimised code says nothing of optimised code, which goes on with what was known before.
+        let number = if loaded.tier() == Tier::First { self.first_number(&config.tenant, &config.name, number) } else { number };
         let neighbours = self.neighbours.entry(config.tenant.clone()).or_default();
         let executions = self.executions.as_ref().filter(|_| config.effects == OutsideEffects::Outbox);
         let is_ahead = config.speculation >= CallSpeculation::Calls;
@@ -493,7 +526,8 @@ impl Catalogue {
             outbox: executions.map(|executions| executions.outbox(&config.tenant)),
             tenant,
             number,
-            version,
+            version: self.version,
+            shown_version: version.unwrap_or(self.version),
             digest: Some(digest),
             workers: self.workers,
             neighbours: Arc::clone(neighbours),
@@ -503,7 +537,7 @@ impl Catalogue {
             speculation,
             roots: Some(Arc::clone(&self.roots)),
             health: self.health.clone(),
-            before: self.entries.get(&config.name).map_or_else(Before::default, |entry| entry.kept_by(&config, &loaded)),
+            before,
         };
         Arc::new(Function::new(loaded, home))
     }
@@ -539,7 +573,7 @@ impl Catalogue {
         self.check_gradual(&candidate.config)?;
         let (config, digest, version) = (candidate.config.clone(), candidate.digest, candidate.version);
         let function = self.running(candidate);
-        let version = version.unwrap_or(self.version);
+        let version = version.unwrap_or(function.version);
         let canary = Canary { config, digest, module, author, version, function, share, counts };
         let before = self.set_canary(&name, Some(canary));
         Ok(before.map(|before| self.retire_function(&name, &before.function)).into_iter().collect())
@@ -590,6 +624,7 @@ impl Catalogue {
         let reach = self.reach(&canary.config.tenant);
         let Some(entry) = self.entries.get_mut(name) else { return Ok(Vec::new()) };
         let before = std::mem::replace(&mut entry.function, canary.function);
+        entry.module = (entry.function.tier == Tier::First).then_some(canary.module);
         entry.routes = canary::routes(&canary.config, &entry.function, None, &self.budget, &reach);
         entry.version = version.unwrap_or(canary.version);
         (entry.config, entry.digest) = (canary.config, canary.digest);
@@ -658,7 +693,6 @@ impl Catalogue {
         // Relaxed: threads learn of it by what is published afterwards.
         function.retired.store(true, Ordering::Relaxed);
         function.neighbours.remove(function);
-        // Another function that has a version with that number begins anew, too.
         self.speculation.values().for_each(|known| known.forget_function(function.version));
         if self.retired.len() >= self.retired_max {
             self.retired.retain(|(_, function)| function.strong_count() > 0);
@@ -904,6 +938,8 @@ impl Catalogue {
             version: Some(entry.version),
             digest: Some(entry.digest.to_hex().to_string()),
             code_bytes: Some(entry.function.template.artifact().code_bytes()),
+            tier: entry.function.tier.name(),
+            optimised: None,
             phases: phases_of(&entry.function).to_vec(),
             canary: entry.canary.as_ref().map(Canary::progress),
             given_up: entry.given_up.clone(),

@@ -28,11 +28,14 @@ use super::quarantine::Unusable;
 use super::reconfigure::Reload;
 use super::scope::{Client, Denied, Scope};
 use super::store::{Contents, Store, StoreError};
+use super::tiers::{MODULES_BYTES_MAX, Tiers};
 use crate::compile::{Compiler, MODULE_MAGIC};
 use crate::config::{self, Config, ConfigError, FunctionConfig, SettingChange};
 use crate::health::{Health, Subject};
 use crate::host::FunctionLog;
 use crate::invoke::function::Function;
+use crate::invoke::loaded::Loaded;
+use crate::invoke::tier::Tier;
 use crate::kv::{self, Store as KvStore};
 use crate::load::{self, OpenError};
 use crate::memory;
@@ -158,6 +161,9 @@ pub struct Change {
     /// The version of which the new one is a copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollback_to: Option<u64>,
+    /// The tier by which a function that was deployed is served at first, where optimised code is to follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<&'static str>,
     /// The gradual deployment that is under way from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Progress>,
@@ -217,6 +223,7 @@ pub struct Deployer {
     pinned: Pinned,
     /// What deployed functions may have. Exchanged within a change.
     grants: Mutex<Arc<Grants>>,
+    tiers: Tiers,
 }
 
 impl Deployer {
@@ -242,6 +249,7 @@ impl Deployer {
         compiler: Compiler,
         functions: impl FnOnce(&Compiler) -> Vec<Result<Candidate, Box<Unusable>>>,
     ) -> Result<Deployer, DeployError> {
+        let compiler = compiler.with_tiers(config.tiers == config::Tiers::On);
         let store = config.state_dir.as_deref().map(|folder| Store::open(folder, config.versions_max)).transpose()?;
         let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
         let health = Arc::new(Health::default());
@@ -273,8 +281,8 @@ impl Deployer {
         catalogue.set_offers(loading::offers(config));
         let publisher = Publisher::new(catalogue.router());
         let (catalogue, changes, stopping) = (Mutex::new(catalogue), Mutex::default(), AtomicBool::new(false));
-        let (pinned, grants) = (Pinned::new(config), Mutex::new(Arc::new(grants)));
-        let deployer = Deployer { compiler, changes, catalogue, publisher, store, health, stopping, pinned, grants };
+        let (pinned, tiers, grants) = (Pinned::new(config), Tiers::default(), Mutex::new(Arc::new(grants)));
+        let deployer = Deployer { compiler, changes, catalogue, publisher, store, health, stopping, pinned, tiers, grants };
         deployer.report(&mut deployer.change());
         Ok(deployer)
     }
@@ -313,7 +321,17 @@ impl Deployer {
     /// All functions.
     #[must_use]
     pub fn list(&self) -> Vec<Info> {
-        self.catalogue().list()
+        let list = self.catalogue().list();
+        list.into_iter().map(|info| self.with_tier(info)).collect()
+    }
+
+    /// With what becomes of its optimised code.
+    pub(super) fn with_tier(&self, info: Info) -> Info {
+        if info.tier != Tier::First.name() {
+            return info;
+        }
+        let version = self.catalogue().get(&info.name).map(|entry| entry.function().version);
+        Info { optimised: version.and_then(|version| self.tiers.told(version)), ..info }
     }
 
     /// Versions that were replaced and still have requests.
@@ -398,6 +416,7 @@ impl Deployer {
 
     /// From now on nothing changes any more.
     pub fn stop(&self) {
+        self.tiers.stop();
         // A change that has begun is complete before this returns.
         let _change = self.change();
         self.stopping.store(true, Ordering::Relaxed);
@@ -592,12 +611,17 @@ impl Deployer {
         };
         candidate.version = self.keep(&config, module, &candidate.digest, what)?;
         let version = candidate.version;
+        let tier = first_tier(&candidate);
+        if tier.is_some() && self.store.is_none() {
+            let is_room = self.catalogue().module_bytes().saturating_add(module.len()) <= MODULES_BYTES_MAX;
+            candidate.module = is_room.then(|| module.into());
+        }
         let before = self.catalogue().put(candidate, Origin::Deployed);
         let settings = present.as_ref().map(|present| config::differences(present, &config)).unwrap_or_default();
         let names = vec![config.name];
         let change = match present {
-            None if before.is_empty() => Change { added: names, version, rollback_to, ..Change::default() },
-            _ => Change { replaced: names, settings, version, rollback_to, ..Change::default() },
+            None if before.is_empty() => Change { added: names, version, rollback_to, tier, ..Change::default() },
+            _ => Change { replaced: names, settings, version, rollback_to, tier, ..Change::default() },
         };
         self.publish(before, told);
         // Not what they are: a variable of its environment may be a secret.
@@ -712,7 +736,18 @@ impl Deployer {
         self.publisher.publish(router, templates);
         // Here, and not on a worker, ends what has no request any more.
         drop(retired);
+        self.look_for_firsts();
         self.report(told);
+    }
+
+    /// Serves optimised code in the place of the first tier of a version. Its number, its history, its gate and its quotas stay.
+    pub(super) fn exchange(&self, first: &Arc<Function>, loaded: Loaded) -> Result<(), String> {
+        let mut told = self.change();
+        self.check_running().map_err(|error| error.to_string())?;
+        let retired = self.catalogue().optimise(first, loaded).map_err(|error| error.to_string())?;
+        self.publish(vec![retired], &mut told);
+        tracing::info!(function = first.name(), version = first.shown_version, "optimised code is served");
+        Ok(())
     }
 
     /// Reports what is wrong with functions and their files now, and what no longer is.
@@ -737,6 +772,10 @@ impl Deployer {
         let mut told = self.change();
         functions.iter().for_each(|function| self.catalogue().retire_beside(function));
         self.publish(functions, &mut told);
+    }
+
+    pub(super) const fn tiers(&self) -> &Tiers {
+        &self.tiers
     }
 
     pub(super) const fn pinned(&self) -> &Pinned {
@@ -765,6 +804,11 @@ impl Deployer {
         // What can panic under this lock would be a bug; what is served is then as it was, or as it was to be.
         self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The tier by which it is served at first, where optimised code is to follow.
+fn first_tier(candidate: &Candidate) -> Option<&'static str> {
+    candidate.loaded.tier().name().filter(|_| candidate.loaded.tier() == Tier::First)
 }
 
 /// The version of that number.

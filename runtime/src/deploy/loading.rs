@@ -17,6 +17,7 @@ use crate::config::{self, ApplicationConfig, Config, FunctionConfig, WorkflowCon
 use crate::grpc::{Descriptors, Offer};
 use crate::health::Health;
 use crate::http::{Folder, Redirect, Site};
+use crate::invoke::loaded::Loaded;
 use crate::load::{self, OpenError};
 use crate::workflow::durable::timetable::Scheduled;
 use crate::workflow::{self, Defined};
@@ -81,10 +82,25 @@ pub(super) type Stored = Result<Candidate, Box<Unusable>>;
 
 /// A function of which the module was read already.
 pub(super) fn candidate(config: &FunctionConfig, bytes: &[u8], compiler: &Compiler) -> Result<Candidate, OpenError> {
+    candidate_by(load::function_of, config, bytes, compiler)
+}
+
+/// The same of a function whose code is not exchanged later.
+pub(super) fn candidate_in_one_tier(config: &FunctionConfig, bytes: &[u8], compiler: &Compiler) -> Result<Candidate, OpenError> {
+    candidate_by(load::function_in_one_tier, config, bytes, compiler)
+}
+
+fn candidate_by(
+    load: impl FnOnce(&[u8], &FunctionConfig, &Compiler) -> Result<(Loaded, Option<bool>), OpenError>,
+    config: &FunctionConfig,
+    bytes: &[u8],
+    compiler: &Compiler,
+) -> Result<Candidate, OpenError> {
     let began = Instant::now();
-    let (loaded, cached) = load::function_of(bytes, config, compiler)?;
-    tracing::info!(function = config.name, route = config.shown_routes(), cached, took = ?began.elapsed(), "loaded");
-    Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), version: None, loaded })
+    let (loaded, cached) = load(bytes, config, compiler)?;
+    let tier = loaded.tier().name();
+    tracing::info!(function = config.name, route = config.shown_routes(), cached, tier, took = ?began.elapsed(), "loaded");
+    Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), version: None, loaded, module: None })
 }
 
 /// A function of the configuration, which stands there under the key `at`.

@@ -15,6 +15,7 @@
 //! * [`store`]: deployed functions on disk; [`history`]: their versions;
 //! * `grants`: what of this machine and its network deployed functions may have;
 //! * [`scope`]: whose functions a client may change;
+//! * `tiers`: optimised code in the place of what was served before it was there; `jobs`: which of it is to be made;
 //! * `pinned`: versions that durable executions need beside the served ones; `kept`: their files.
 //!
 //! A request keeps the version to which it was routed. A version that has been replaced is *retired*: it ends what it began, its idle
@@ -25,6 +26,7 @@ pub mod catalogue;
 pub mod deployer;
 mod grants;
 pub mod history;
+mod jobs;
 mod kept;
 mod loading;
 mod pinned;
@@ -34,6 +36,7 @@ mod reconfigure;
 pub mod scope;
 pub mod store;
 mod taken;
+mod tiers;
 
 pub use catalogue::{Candidate, Info, Origin};
 pub use deployer::{Change, DeployError, Deployer};

@@ -159,7 +159,7 @@ impl Deployer {
         served: &Weak<Function>,
     ) -> Result<Option<Arc<Function>>, String> {
         let bytes = self.pinned().kept.read(digest)?;
-        let candidate = loading::candidate(config, &bytes, self.compiler()).map_err(|error| error.to_string())?;
+        let candidate = loading::candidate_in_one_tier(config, &bytes, self.compiler()).map_err(|error| error.to_string())?;
         let mut catalogue = self.catalogue();
         let is_served = catalogue.get(&config.name).is_some_and(|entry| Arc::as_ptr(entry.function()) == served.as_ptr());
         if !is_served {

@@ -60,6 +60,8 @@ impl Quarantined {
             version: None,
             digest: None,
             code_bytes: None,
+            tier: None,
+            optimised: None,
             phases: Vec::new(),
             canary: None,
             given_up: None,

@@ -14,9 +14,10 @@ use super::caller::CYCLES_MAX;
 use super::kept::Own;
 use super::loaded::{Labels, Loaded};
 use super::program::Program;
+use super::tier::Tier;
 use crate::config::{AsynchronousConfig, CallSpeculation, Concurrency, Instance, Isolation, OutsideEffects};
 use crate::health::Health;
-use crate::host::{FunctionLog, Process};
+use crate::host::{Drawn, FunctionLog, Process};
 use crate::kv::Space;
 use crate::kv::outbox::Outbox;
 use crate::memo::callees::Version;
@@ -88,8 +89,11 @@ pub struct Home {
     pub tenant: TenantId,
     /// Its number among the server's functions.
     pub number: FunctionId,
-    /// Its number among all versions of all functions that the server has had.
+    /// Its number among all versions of all functions that the server has had, each tier of a version counted for itself: tables are kept by it, since code of another tier may compute other bits of a
+    /// NaN.
     pub version: u64,
+    /// The number by which operators know the version.
+    pub shown_version: u64,
     /// BLAKE3 of the file it was made from, where it was made from one.
     pub digest: Option<blake3::Hash>,
     /// The server's workers.
@@ -135,6 +139,7 @@ impl Home {
             tenant: TenantId(0),
             number: FunctionId(0),
             version: 0,
+            shown_version: 0,
             digest: None,
             workers: 1,
             neighbours: Arc::default(),
@@ -196,8 +201,14 @@ pub struct Function {
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
     pub number: FunctionId,
-    /// Its number among all versions of all functions that the server has had.
+    /// Its number among all versions of all functions that the server has had, each tier of a version counted for itself: what tables are kept by.
     pub version: u64,
+    /// The number by which operators know the version.
+    pub shown_version: u64,
+    /// How far its code is optimised.
+    pub tier: Tier,
+    /// What its initialisation has drawn of the clock and of random numbers, where that is to be drawn again.
+    pub(super) drawn: Drawn,
     /// BLAKE3 of the file it was made from, where it was made from one: what durable executions are pinned to.
     pub digest: Option<blake3::Hash>,
     /// How many requests are taken and run at the same time.
@@ -226,8 +237,10 @@ impl Function {
     /// A function in its place.
     #[must_use]
     pub fn new(loaded: Loaded, home: Home) -> Function {
-        let Loaded { template, program, mut process, labels, content_type, streams_body, deadline, cpu_max, .. } = loaded;
-        let Home { tenant, number, version, digest, workers, neighbours, budget, kv, contention, outbox, .. } = home;
+        let Loaded { template, program, mut process, labels, content_type, streams_body, deadline, cpu_max, tier, drawn, .. } =
+            loaded;
+        let Home { tenant, number, version, shown_version, digest, workers, neighbours, budget, kv, contention, outbox, .. } =
+            home;
         let Home { speculation, roots, health, before, .. } = home;
         let outside = match loaded.effects {
             OutsideEffects::Refuse => Outside::Refused,
@@ -245,7 +258,7 @@ impl Function {
         }
         process.kv.clone_from(&kv);
         let memo = loaded.memo.map(|settings| {
-            let of = memo::Of { function: process.name.clone(), version, health, budget: budget.clone() };
+            let of = memo::Of { function: process.name.clone(), version: shown_version, health, budget: budget.clone() };
             Memo::new(of, settings)
         });
         Function {
@@ -259,8 +272,8 @@ impl Function {
             streams_body,
             instance: loaded.instance,
             own: Own::default(),
-            deadline,
-            cpu_max,
+            deadline: tier.allowing(deadline),
+            cpu_max: tier.allowing(cpu_max),
             tenant,
             weight: loaded.weight,
             asynchronous: loaded.asynchronous,
@@ -272,6 +285,9 @@ impl Function {
             neighbours,
             number,
             version,
+            shown_version,
+            tier,
+            drawn: if tier == Tier::First { drawn } else { Drawn::default() },
             digest,
             gate: before.gate.unwrap_or_else(|| Arc::new(gate(loaded.concurrency, loaded.queue_max, workers, before.in_flight))),
             labels: before.labels.unwrap_or_else(|| Arc::new(labels)),

@@ -12,16 +12,18 @@ use awsm_abi::importable::interface_of_export;
 use awsm_abi::text;
 use awsm_abi::types::{FuncType, ValType};
 use hyper::header::HeaderValue;
-use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
+use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template, TrapCode};
 
+use super::function::Function;
 use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
+use super::tier::Tier;
 use crate::config::{
     AsynchronousConfig, BodyMode, CONTENT_TYPE_DEFAULT, CallSpeculation, Concurrency, DirWrite, EdgeConfig, FunctionConfig,
     Instance, Isolation, Memo, OUTBOX_AGE_S, OutsideEffects, Snapshot,
 };
 use crate::host::wasi::{Access, Grant, GrantError};
-use crate::host::{Destination, Edges, ImportError, Imports, Process};
+use crate::host::{Destination, Drawn, Edges, ImportError, Imports, Process};
 use crate::memo;
 use crate::phases::{Phases, Profiler};
 use crate::secret::SecretError;
@@ -101,6 +103,14 @@ pub enum FunctionError {
     ContentType(String),
 }
 
+impl FunctionError {
+    /// Whether optimised code may not have it: it needs less time and stack for an initialisation.
+    #[must_use]
+    pub const fn may_be_of_tier(&self) -> bool {
+        matches!(self, FunctionError::Init(InitError::Time { .. } | InitError::Trap { code: TrapCode::StackExhausted, .. }))
+    }
+}
+
 /// What a function's numbers are called by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
@@ -138,6 +148,9 @@ pub struct Loaded {
     pub(super) weight: u32,
     pub(super) queue_max: Option<usize>,
     pub(super) log_lines_per_s_max: u64,
+    pub(super) tier: Tier,
+    /// What its initialisation has drawn of the clock and of random numbers.
+    pub(super) drawn: Drawn,
     /// What its numbers are called by.
     pub labels: Labels,
 }
@@ -156,6 +169,50 @@ impl Loaded {
     /// # Errors
     /// As for [`Loaded::new`].
     pub fn with_imports(artifact: &Artifact, config: &FunctionConfig, imports: Imports) -> Result<Loaded, FunctionError> {
+        Loaded::drawing(artifact, config, imports, (Tier::Only, Drawn::default()))
+    }
+
+    /// Makes one of another artifact of the same module, which is to take the place of `first`: its initialisation is told the same times and random numbers.
+    ///
+    /// # Errors
+    /// As for [`Loaded::new`], and when the initialisation asks for others.
+    pub fn in_place_of(first: &Function, artifact: &Artifact, config: &FunctionConfig) -> Result<Loaded, FunctionError> {
+        let imports = Imports::resolve(artifact.descriptor())?;
+        Loaded::drawing(artifact, config, imports, (Tier::Optimised, first.drawn.again()))
+    }
+
+    /// Makes one of an artifact that is code of that tier.
+    ///
+    /// # Errors
+    /// As for [`Loaded::new`].
+    pub fn of_tier(artifact: &Artifact, config: &FunctionConfig, tier: Tier) -> Result<Loaded, FunctionError> {
+        let imports = Imports::resolve(artifact.descriptor())?;
+        Loaded::drawing(artifact, config, imports, (tier, Drawn::default()))
+    }
+
+    /// The same as code of that tier.
+    #[cfg(test)]
+    pub(crate) fn in_tier(self, tier: Tier) -> Loaded {
+        Loaded { tier, ..self }
+    }
+
+    /// How far its code is optimised.
+    #[must_use]
+    pub const fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// What its invocations find in their environment.
+    pub(crate) const fn process(&self) -> &Process {
+        &self.process
+    }
+
+    fn drawing(
+        artifact: &Artifact,
+        config: &FunctionConfig,
+        imports: Imports,
+        (tier, drawn): (Tier, Drawn),
+    ) -> Result<Loaded, FunctionError> {
         let Stages { init, request, reactor } = stages(artifact.descriptor(), config.init.as_deref())?;
         if config.instance != Instance::Call {
             if !reactor {
@@ -169,7 +226,7 @@ impl Loaded {
         }
         let limits = SandboxLimits {
             memory_bytes_max: config.memory_bytes_max,
-            stack_bytes: usize::try_from(config.stack_bytes).unwrap_or(usize::MAX),
+            stack_bytes: usize::try_from(tier.allowing_stack(config.stack_bytes)).unwrap_or(usize::MAX),
             ..SandboxLimits::default()
         };
         let args = std::iter::once(&config.name).chain(&config.args).collect();
@@ -205,8 +262,11 @@ impl Loaded {
         let mut program = Program::new(imports, init);
         if reactor && config.snapshot != Snapshot::Off && !program.stages.is_empty() {
             let shared = config.snapshot == Snapshot::SharedSeed;
-            template = snapshot::initialised(&template, &program, &process, shared)?;
+            template = snapshot::initialised(&template, &program, &process, (shared, &drawn))?;
             program = Program::new(program.imports, Vec::new());
+        }
+        if drawn.differs() {
+            return Err(InitError::Differs.into());
         }
         program.stages.push(request);
         let labels = Labels { function: config.name.clone(), tenant: config.tenant.clone(), phases: process.phases.clone() };
@@ -236,6 +296,8 @@ impl Loaded {
             weight: config.weight,
             queue_max: config.queue_max,
             log_lines_per_s_max: config.log_lines_per_s_max,
+            tier,
+            drawn,
         })
     }
 }

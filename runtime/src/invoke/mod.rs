@@ -9,6 +9,7 @@
 //! * [`dispatcher`]: how many invocations there are, and the way to a worker;
 //! * [`invocation`]: its identity, what it runs, and where its time went; [`caller`]: what its callees know of it, and `kept` the instances
 //!   that they leave for each other; `ahead`: what of its calls is begun with it;
+//! * [`tier`]: how far a function's code is optimised, until the optimised code is there;
 //! * [`urgency`]: whether one is asked for that was begun ahead;
 //! * [`work`]: what a worker has of it, before it runs and after;
 //! * [`driver`]: the loop that runs it in its sandbox; [`alone`]: on a thread that does nothing else.
@@ -27,6 +28,7 @@ mod kept;
 pub mod loaded;
 pub mod program;
 pub mod snapshot;
+pub mod tier;
 pub mod urgency;
 pub mod work;
 

@@ -15,8 +15,8 @@ use super::alone;
 use super::driver::Driver;
 use super::program::{Program, Stage};
 use crate::host::{
-    self, Args, Body, Code, Context, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Waiter, Watch,
-    Writer, wasi, wasi2, wasi3,
+    self, Args, Body, Code, Context, Drawn, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Waiter,
+    Watch, Writer, wasi, wasi2, wasi3,
 };
 use crate::outcome::Failure;
 
@@ -117,6 +117,11 @@ pub enum InitError {
          snapshot = \"off\" to initialise it for every request"
     )]
     Stacks,
+    /// It was repeated, and did something else.
+    #[error(
+        "its initialisation with snapshot = \"shared-seed\" was repeated with the same times and random numbers, and asked for others: what it has made might differ, too"
+    )]
+    Differs,
     /// There was no sandbox to be had.
     #[error("no sandbox for its initialisation: {0}")]
     Instantiate(#[from] InstantiateError),
@@ -125,11 +130,17 @@ pub enum InitError {
     Thread(#[from] io::Error),
 }
 
-/// What a sandbox of `template` holds after the calls of `program`, as a template. `shared`: whether requests may share what is read of the outside.
+/// What a sandbox of `template` holds after the calls of `program`, as a template. `shared`: whether requests may share what is read of the outside; what is drawn of that goes to `drawn`, or comes from
+/// there.
 ///
 /// # Errors
 /// When a call traps, ends the program, takes longer than [`INIT_TIME_MAX`], or calls the host for what a snapshot must not hold.
-pub fn initialised(template: &Template, program: &Program, process: &Process, shared: bool) -> Result<Template, InitError> {
+pub fn initialised(
+    template: &Template,
+    program: &Program,
+    process: &Process,
+    (shared, drawn): (bool, &Drawn),
+) -> Result<Template, InitError> {
     let sandbox = Box::new(template.instantiate()?);
     let process = Arc::new(process.clone());
     let has_folders = !process.grants.is_empty();
@@ -137,7 +148,9 @@ pub fn initialised(template: &Template, program: &Program, process: &Process, sh
     let guard = Watch::guarded(Box::new(move |function, effect, args| {
         objection(function, effect, args, has_folders).filter(|objection| !(objection.acceptable && shared))
     }));
-    let context = Context::new(process, Streams::of_request(Body::default(), ReplyBytes::default(), 0, log)).watched(guard);
+    let context = Context::new(process, Streams::of_request(Body::default(), ReplyBytes::default(), 0, log))
+        .watched(guard)
+        .drawing(drawn.clone());
     let mut driver = Driver::new(sandbox, context);
     thread::scope(|scope| {
         let run = || initialise(&mut driver, program);

@@ -120,6 +120,7 @@ pub fn serve(
     connection_settings.tracer = telemetry.as_ref().map(|telemetry| Arc::clone(telemetry.tracer()));
     let metrics = Arc::new(Metrics::default());
     let running = start(config, &plan, &connection_settings, &deployer, &metrics, listeners, &stopped)?;
+    deployer.start_tiers();
     let reloader = Reloader::start(config.clone(), address, Arc::clone(&deployer), certificate, reread)?;
     let (dispatcher, ready_when_degraded) = (Arc::clone(&running.dispatcher), config.ready_when_degraded);
     let api = Api::new(

@@ -492,7 +492,7 @@ impl Worker {
         let Invocation { function, identity, request_id, trace, deadline, .. } = invocation;
         let request_id = request_id.take();
         let process = Arc::clone(&function.process);
-        let writer = Writer { version: function.version, request: identity.sequence, request_id: request_id.clone() };
+        let writer = Writer { version: function.shown_version, request: identity.sequence, request_id: request_id.clone() };
         let held = transaction.as_ref().and_then(|transaction| transaction.held()).cloned();
         let log = LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer).held(held);
         let reply = ReplyBytes::new(self.buffers.clone());

@@ -41,7 +41,13 @@ fn address(port: u16) -> SocketAddr {
 }
 
 fn candidate(config: FunctionConfig) -> Candidate {
-    Candidate { digest: blake3::hash(config.name.as_bytes()), version: None, loaded: by_hand::loaded(&config), config }
+    Candidate {
+        digest: blake3::hash(config.name.as_bytes()),
+        version: None,
+        module: None,
+        loaded: by_hand::loaded(&config),
+        config,
+    }
 }
 
 impl Catalogue {
@@ -278,6 +284,7 @@ fn a_server_has_as_many_functions_as_it_may_and_no_more() {
             origin: Origin::Config,
             version: 0,
             function,
+            module: None,
             routes: Vec::new(),
             canary: None,
             given_up: None,
@@ -612,6 +619,88 @@ fn a_canary_gets_requests_only() {
     assert_eq!(catalogue.info("f").unwrap().given_up, None);
     assert_eq!(catalogue.quarantine(Unusable::new(&plain("f"), "no"), Origin::Deployed, false).len(), 2);
     assert!(matches!(try_out(&mut catalogue, plain("f")), Err(CatalogueError::Alone(_))));
+}
+
+/// One that is served by its first tier, as the version of that number.
+fn first(config: FunctionConfig, version: Option<u64>) -> Candidate {
+    let candidate = candidate(config);
+    Candidate { version, module: Some(Arc::new([1, 2])), loaded: candidate.loaded.in_tier(Tier::First), ..candidate }
+}
+
+fn optimised(config: &FunctionConfig) -> Loaded {
+    by_hand::loaded(config).in_tier(Tier::Optimised)
+}
+
+#[test]
+fn optimised_code_is_the_same_version_and_shares_its_limits_but_nothing_that_was_learned() {
+    let limits = json!({ "concurrency_max": 3, "queue_max": 1, "deadline_ms": 1_000, "cpu_ms_max": 100 });
+    let mut catalogue = catalogue();
+    catalogue.serve(plain("caller"), Origin::Deployed);
+    let neighbours = Arc::clone(&catalogue.function("caller").neighbours);
+    catalogue.put(first(config("f", limits.clone()), Some(4)), Origin::Deployed);
+    catalogue.serve(plain("other"), Origin::Config);
+    let before = catalogue.function("f");
+    before.gate.observe(Duration::from_secs(1));
+    assert_eq!(catalogue.firsts().iter().map(|first| first.function.name()).collect::<Vec<_>>(), ["f"]);
+    assert_eq!((catalogue.module_bytes(), catalogue.info("f").unwrap().tier), (2, Some("first")));
+    assert_eq!((before.deadline, before.cpu_max), (Duration::from_secs(4), Duration::from_millis(400)), "lenient");
+
+    let retired = catalogue.optimise(&before, optimised(&config("f", limits))).unwrap();
+    let now = catalogue.function("f");
+    assert!(Arc::ptr_eq(&retired, &before) && before.retired.load(Ordering::Relaxed) && !now.retired.load(Ordering::Relaxed));
+    assert!(Arc::ptr_eq(&neighbours.find("f").unwrap(), &now));
+    assert_eq!((now.deadline, now.cpu_max), (Duration::from_secs(1), Duration::from_millis(100)));
+    // What operators know it by, and what limits it.
+    assert_eq!((now.shown_version, catalogue.info("f").unwrap().version, now.digest), (4, Some(4), before.digest));
+    assert!(Arc::ptr_eq(&now.gate, &before.gate) && Arc::ptr_eq(&now.log, &before.log));
+    assert!(Arc::ptr_eq(&now.labels, &before.labels));
+    // What is learned.
+    assert!(now.version > before.version && now.number != before.number && now.gate.expected().is_zero());
+    assert_eq!(
+        (catalogue.firsts().len(), catalogue.module_bytes(), catalogue.info("f").unwrap().tier),
+        (0, 0, Some("optimised"))
+    );
+    // The next version's first tier has the number of first tiers again, and its optimised code that of optimised code.
+    catalogue.put(first(plain("f"), Some(5)), Origin::Deployed);
+    let next = catalogue.function("f");
+    assert_eq!((next.number, now.number != before.number), (before.number, true));
+    assert!(matches!(catalogue.optimise(&before, optimised(&plain("f"))), Err(NotOptimised::Gone)), "it was replaced");
+    catalogue.optimise(&next, optimised(&plain("f"))).unwrap();
+    assert_eq!(catalogue.function("f").number, now.number);
+}
+
+#[test]
+fn a_canary_is_optimised_where_it_is_and_stays_the_canary() {
+    let mut catalogue = catalogue();
+    catalogue.serve(plain("f"), Origin::Deployed);
+    let present = catalogue.function("f");
+    let part = (Share { percent: 30, sticky: None }, Arc::new(Counts::new(mpsc::channel().0)));
+    catalogue.try_out(first(plain("f"), Some(9)), Arc::new([1]), None, part).unwrap();
+    let before = Arc::clone(&catalogue.canary("f").unwrap().function);
+    let progress = catalogue.canary("f").unwrap().progress();
+    assert_eq!(catalogue.firsts().len(), 1);
+    catalogue.optimise(&before, optimised(&plain("f"))).unwrap();
+    let now = Arc::clone(&catalogue.canary("f").unwrap().function);
+    assert_eq!((catalogue.canary("f").unwrap().progress(), now.tier), (progress, Tier::Optimised));
+    assert!(Arc::ptr_eq(&catalogue.function("f"), &present) && before.retired.load(Ordering::Relaxed));
+    // One that is promoted before that keeps its module until then.
+    let part = (Share { percent: 30, sticky: None }, Arc::new(Counts::new(mpsc::channel().0)));
+    catalogue.try_out(first(plain("f"), Some(10)), Arc::new([1, 2, 3]), None, part).unwrap();
+    catalogue.promote("f", Some(10)).unwrap();
+    assert_eq!((catalogue.module_bytes(), catalogue.firsts().len()), (3, 1));
+    let served = catalogue.function("f");
+    catalogue.optimise(&served, optimised(&plain("f"))).unwrap();
+    assert_eq!((catalogue.module_bytes(), catalogue.info("f").unwrap().version), (0, Some(10)));
+}
+
+#[test]
+fn a_first_tier_stays_where_a_secret_has_changed() {
+    let mut catalogue = catalogue();
+    catalogue.put(first(config("f", json!({ "env": { "KEY": "old" } })), None), Origin::Config);
+    let before = catalogue.function("f");
+    let new = optimised(&config("f", json!({ "env": { "KEY": "new" } })));
+    assert_eq!(catalogue.optimise(&before, new).map(drop), Err(NotOptimised::Secrets));
+    assert!(Arc::ptr_eq(&catalogue.function("f"), &before) && !before.retired.load(Ordering::Relaxed));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::{Change, DeployError, Deployer, Told, deployed};
+use super::{Change, DeployError, Deployer, Told, deployed, first_tier};
 use crate::config;
 use crate::deploy::canary;
 use crate::deploy::catalogue::Candidate;
@@ -57,7 +57,7 @@ impl Deployer {
         part: (Share, Arc<Counts>),
         told: &mut Told<'_>,
     ) -> Result<Change, DeployError> {
-        let config = candidate.config.clone();
+        let (config, tier) = (candidate.config.clone(), first_tier(&candidate));
         self.catalogue().check_deployed(&config)?;
         if let Some(store) = &self.store {
             // Where they cannot be read, that is said when it is kept.
@@ -72,7 +72,7 @@ impl Deployer {
         self.publish(retired, told);
         let settings = present.map(|present| config::differences(&present, &config)).unwrap_or_default();
         tracing::info!(function = config.name, version = canary.version, percent = canary.percent, "deployed gradually");
-        Ok(Change { settings, canary: Some(canary), ..Change::default() })
+        Ok(Change { settings, tier, canary: Some(canary), ..Change::default() })
     }
 
     /// Lets so many of a hundred requests go to the version that is being deployed gradually; without a number all, and then it is the one that is served.

@@ -16,13 +16,16 @@ impl Deployer {
     pub fn info_in(&self, scope: &Scope, name: &str) -> Option<Info> {
         let catalogue = self.catalogue();
         catalogue.check_name_in(scope, name).ok()?;
-        catalogue.info(name)
+        let info = catalogue.info(name)?;
+        drop(catalogue);
+        Some(self.with_tier(info))
     }
 
     /// The functions of a scope.
     #[must_use]
     pub fn list_in(&self, scope: &Scope) -> Vec<Info> {
-        self.catalogue().list_in(scope)
+        let list = self.catalogue().list_in(scope);
+        list.into_iter().map(|info| self.with_tier(info)).collect()
     }
 
     /// A function of a scope, as it is served.
