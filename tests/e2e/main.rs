@@ -55,6 +55,7 @@ mod faults;
 mod fetch;
 mod folders;
 mod front;
+mod fsync;
 mod go;
 mod gradual;
 mod grants;
