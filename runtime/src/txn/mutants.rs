@@ -34,6 +34,8 @@ pub(crate) enum Mutant {
     GivenUpIsRead,
     /// What has read from a column that has failed then goes on.
     FailedIsRead,
+    /// What has read from columns that the store has not committed goes on.
+    RefusedIsRead,
     /// What the store has not committed is taken for committed.
     RefusedIsLeft,
     /// What a callee has written squashes nothing when it becomes its caller's.

@@ -335,6 +335,9 @@ impl Columns {
     fn fail(&mut self, count: usize, error: KvError) -> Group {
         self.group_max = COLUMNS_MAX;
         let columns: Vec<ColumnId> = self.slots[..count].iter().map(|slot| slot.id).collect();
+        if mutants::is(Mutant::RefusedIsRead) {
+            self.slots.drain(..count);
+        }
         for id in &columns {
             self.give_up(*id);
         }

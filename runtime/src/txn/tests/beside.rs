@@ -530,7 +530,7 @@ fn each_mistake_about_callees_that_begin_ahead_or_are_left_out_is_noticed() {
     let known = [KnownUnread, KnownUnder, KnownUnchecked, KnownOther, KnownCalleesLost];
     let mutants: Vec<Mutant> = ahead.into_iter().chain(known).collect();
     each_is_noticed(&mutants, 0..NOTICED, |seed, mutant| {
-        let played = catch_unwind(AssertUnwindSafe(|| with(Some(mutant), || simulate(seed, &space))));
+        let played = catch_unwind(AssertUnwindSafe(|| with(mutant, || simulate(seed, &space))));
         played.is_err().then(|| "it panics".to_owned())
     });
 }

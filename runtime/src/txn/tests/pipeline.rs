@@ -559,5 +559,5 @@ fn each_mistake_of_a_pipeline_is_noticed_within_a_thousand_seeds() {
         Mutant::KnownUnder,
         Mutant::KnownUnchecked,
     ];
-    each_is_noticed(&mutants, 0..NOTICED, |seed, mutant| played(seed, in_model(), Some(mutant)).err());
+    each_is_noticed(&mutants, 0..NOTICED, |seed, mutant| played(seed, in_model(), mutant).err());
 }

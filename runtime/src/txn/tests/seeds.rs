@@ -50,13 +50,18 @@ pub(crate) fn each<const COUNTS: usize>(seeds: Range<u64>, play: impl Fn(u64) ->
     sums.into_inner().unwrap()
 }
 
-/// Sees that each mistake is noticed by one of these seeds, of which `wrong` says what is wrong with it; which it is is shown by `--nocapture`.
-pub(crate) fn each_is_noticed(mutants: &[Mutant], seeds: Range<u64>, wrong: impl Fn(u64, Mutant) -> Option<String> + Sync) {
+/// Sees that each mistake is noticed by one of these seeds, and that nothing is wrong there without it. `wrong` says what is wrong with a seed; which one notices is shown by `--nocapture`.
+pub(crate) fn each_is_noticed(
+    mutants: &[Mutant],
+    seeds: Range<u64>,
+    wrong: impl Fn(u64, Option<Mutant>) -> Option<String> + Sync,
+) {
     each(0..mutants.len() as u64, |index| {
         let mutant = mutants[index as usize];
-        let found = seeds.clone().find_map(|seed| Some((seed, wrong(seed, mutant)?)));
-        let Some((seed, wrong)) = found else { panic!("{mutant:?} is not noticed") };
-        println!("{mutant:?}: seed {seed}: {wrong}");
+        let found = seeds.clone().find_map(|seed| Some((seed, wrong(seed, Some(mutant))?)));
+        let Some((seed, noticed)) = found else { panic!("{mutant:?} is not noticed") };
+        assert_eq!(wrong(seed, None), None, "seed {seed} is wrong without {mutant:?}");
+        println!("{mutant:?}: seed {seed}: {noticed}");
         []
     });
 }

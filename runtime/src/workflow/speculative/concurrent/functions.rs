@@ -136,7 +136,9 @@ fn task(rng: &mut Rng, at: &str) -> Value {
     let mut state =
         json!({ "Type": "Task", "Resource": format!("fn:{function}"), "Parameters": parameters, "ResultPath": "$.last" });
     if rng.u32(..3) == 0 {
-        state["Retry"] = json!([{ "ErrorEquals": ["Late"], "IntervalSeconds": rng.u32(1..3), "MaxAttempts": rng.u32(1..3) }]);
+        // What the store has not committed may be tried again.
+        let errors: &[&str] = if rng.bool() { &["Late", "Store"] } else { &["Late"] };
+        state["Retry"] = json!([{ "ErrorEquals": errors, "IntervalSeconds": rng.u32(1..3), "MaxAttempts": rng.u32(1..3) }]);
     }
     state
 }
@@ -161,7 +163,13 @@ fn caught(rng: &mut Rng, mut state: Value, (at, next): (usize, &str), states: &m
         1 => "Odd",
         _ => "States.ALL",
     };
-    state["Catch"] = json!([{ "ErrorEquals": [errors], "ResultPath": "$.error", "Next": format!("Mend{at}") }]);
+    let mends = rng.u32(..3) > 0;
+    let to = if mends { format!("Mend{at}") } else { next.to_owned() };
+    state["Catch"] = json!([{ "ErrorEquals": [errors], "ResultPath": "$.error", "Next": to }]);
+    if !mends {
+        // It goes on as if it had not failed: what runs ahead behind it is wanted all the same.
+        return state;
+    }
     let mut mend = task(rng, &format!("{at}mend"));
     mend["Next"] = json!(next);
     states.insert(format!("Mend{at}"), mend);

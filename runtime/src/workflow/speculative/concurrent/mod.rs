@@ -108,6 +108,8 @@ fn a_store_that_fails_at_any_group_changes_nothing_but_the_answer_of_its_functio
 #[test]
 fn each_mistake_is_noticed_within_a_thousand_seeds() {
     use Mutant::{ForwardedFromFarthest, LoggedAhead, LostReadBit, OtherEntry, OutOfOrder, StaleEpoch};
-    let mutants = [LostReadBit, StaleEpoch, OutOfOrder, OtherEntry, ForwardedFromFarthest, LoggedAhead, Mutant::RefusedIsLeft];
-    each_is_noticed(&mutants, 0..NOTICED, |seed, mutant| played(seed, in_model(), Some(mutant)).err());
+    use Mutant::{RefusedIsLeft, RefusedIsRead};
+    let of_order = [LostReadBit, StaleEpoch, OutOfOrder, OtherEntry, ForwardedFromFarthest, LoggedAhead];
+    let of_failures = [RefusedIsRead, RefusedIsLeft];
+    each_is_noticed(&[&of_order[..], &of_failures].concat(), 0..NOTICED, |seed, mutant| played(seed, in_model(), mutant).err());
 }
