@@ -193,9 +193,7 @@ fn has_ended(reply: &Reply, what: &str) -> bool {
         return true;
     }
     let text = reply.text();
-    // The file cannot be opened again as long as a thread still reads the one that was closed: the server takes that for another server's for a moment.
-    let words = ["fails (EIO): see the kernel's log", "is in use: it belongs to one server at a time"];
-    let says_why = text.contains("Lambda.ServiceException") && words.iter().any(|words| text.contains(words));
+    let says_why = text.contains("Lambda.ServiceException") && text.contains("fails (EIO): see the kernel's log");
     assert!(reply.status == 500 && says_why, "{what}: {} {text}", reply.status);
     false
 }

@@ -22,6 +22,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use redb::{
@@ -60,6 +62,11 @@ const IDENTITY_KEY: &str = "identity";
 const SEQUENCE_KEY: &str = "sequence";
 const FLOOR_KEY: &str = "floor";
 const LOG_KEY: &str = "log";
+
+/// For how long a file that failed is kept for those that read it, before it is closed.
+const READERS_TIME_MAX: Duration = Duration::from_secs(1);
+/// How often that is looked at.
+const READERS_LOOK: Duration = Duration::from_micros(100);
 
 /// What a file of redb's begins with, and its smallest page.
 pub(super) const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
@@ -393,8 +400,13 @@ impl File {
         Arc::downgrade(&self.database)
     }
 
-    /// Closes it after an error, as it is.
+    /// Closes it after an error, as it is, when those that read records have done with it: while they hold it, it cannot be opened again, as if another server had it. No new ones come, and one
+    /// that reads for long is not waited for.
     pub(super) fn discard(self) {
+        let end = Instant::now() + READERS_TIME_MAX;
+        while Arc::strong_count(&self.database) > 1 && Instant::now() < end {
+            thread::sleep(READERS_LOOK);
+        }
         let _ = guarded(|| {
             drop(self.database);
             Ok(())

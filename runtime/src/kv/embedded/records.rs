@@ -112,7 +112,7 @@ impl Records {
         with: impl FnOnce(&ReadTransaction, K) -> Result<T, FileError>,
     ) -> Result<T, KvError> {
         let database = self.shared.database.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(Weak::upgrade);
-        // While this is held, a writer that closes the file cannot open it again: it tries again by itself.
+        // While this is held, a writer that closes the file cannot open it again: it waits for a second, and then tries again by itself.
         let database = database.ok_or_else(|| KvError::Unavailable("its file is not open".to_owned()))?;
         let found = guarded(|| {
             let (read, known) = {
@@ -123,6 +123,8 @@ impl Records {
             };
             Ok((with(&read, known)?, sequence(&read)?))
         });
+        // Before this waits for the writer, which may be about to open the file again.
+        drop(database);
         let (found, sequence) = found.map_err(|error| KvError::Unavailable(error.to_string()))?;
         self.wait_for_index(sequence)?;
         Ok(found)

@@ -1,8 +1,10 @@
 //! Disks that fail and are full: what was acknowledged is there, what was refused is not, and service goes on.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
 
 use super::*;
+use crate::kv::Record;
 
 type Model = BTreeMap<(usize, String), (u64, String)>;
 
@@ -288,4 +290,42 @@ fn a_file_that_went_back_is_mended() {
         assert_eq!(commit(&space, &[], &[put("c", "3")]), committed(3));
         assert_eq!(commit(&store.space("u"), &[], &[put("a", "2")]), committed(2));
     }
+}
+
+/// A file that has failed is opened again when those that read have done with it: opened before, it would be taken for one that another server has.
+#[test]
+fn a_file_that_failed_is_opened_again_when_readers_have_done_with_it() {
+    let (disk, is_read, is_early) = (Disk::default(), Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (mut source, read, early) = (disk.source(), Arc::clone(&is_read), Arc::clone(&is_early));
+    let watched = move || {
+        early.fetch_or(read.load(Ordering::Relaxed), Ordering::Relaxed);
+        source()
+    };
+    let store = Embedded::with_folds(watched, SELDOM, KvLimits::default(), &Arc::default()).unwrap();
+    let space = store.space("t");
+    let records = vec![Record::put(*b"r", "1")];
+    wait(space.clone().commit(Commit { records, ..Commit::default() })).unwrap();
+    thread::scope(|scope| {
+        let (begun, begins) = channel();
+        let (ends, ended) = channel();
+        let (records, is_read) = (store.records(), &is_read);
+        scope.spawn(move || {
+            let reads = |_: &[u8], _: &[u8]| {
+                is_read.store(true, Ordering::Relaxed);
+                begun.send(()).unwrap();
+                ended.recv().unwrap();
+                is_read.store(false, Ordering::Relaxed);
+                true
+            };
+            records.scan((Bound::Unbounded, Bound::Unbounded), Order::Rising, reads).unwrap();
+        });
+        begins.recv().unwrap();
+        disk.fail(disk.operations(), 1, libc::EIO, 1);
+        let committed = scope.spawn(|| commit(&space, &[], &[put("a", "1")]));
+        // Long enough for the writer to come to the file, and for it to wait.
+        thread::sleep(Duration::from_millis(100));
+        ends.send(()).unwrap();
+        committed.join().unwrap().unwrap();
+    });
+    assert!(!is_early.load(Ordering::Relaxed), "it was opened while it was read");
 }
