@@ -133,6 +133,8 @@ fn wrong_values_are_named() {
         &grants(json!([{ "tenant": "a", "dirs": [{ "host": "", "write": false }] }])),
         &["grants[0].dirs[0]"],
     );
+    let no_folder = with(&|config| config["functions"][1]["dirs"] = json!([{ "host": "", "guest": "/data" }]));
+    assert_refused("no-folder.json", &no_folder, &["functions[1].dirs[0].host", "is empty"]);
     let own = with(&|config| config["functions"][1]["secrets"] = json!({ "A": "key" }));
     assert_refused("own-secrets.json", &own, &["functions[1].secrets", "`env`"]);
     for kv in [json!("memory"), Value::Null] {

@@ -8,6 +8,7 @@ use sledge_tests::http::{Client, TIME_MAX};
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::sledge_command;
 use sledge_tests::server::Server;
+use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -116,8 +117,12 @@ impl Place {
 
     /// Waits for such a compiler.
     fn compiler(&self) -> i32 {
-        eventually("a compiler of optimised code", || !self.compilers().is_empty());
-        self.compilers().first().copied().unwrap_or_default()
+        let found = Cell::new(None);
+        eventually("a compiler of optimised code", || {
+            found.set(self.compilers().first().copied());
+            found.get().is_some()
+        });
+        found.get().expect("one was found")
     }
 }
 

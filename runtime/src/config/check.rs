@@ -327,6 +327,9 @@ fn dirs(at: &str, dirs: &[DirConfig], problems: &mut Problems<'_>) {
     }
     for (index, dir) in dirs.iter().enumerate() {
         let key = |name: &str| format!("{at}.dirs[{index}].{name}");
+        if dir.host.as_os_str().is_empty() {
+            problems.push(key("host"), "is empty; give a folder");
+        }
         let guest = &dir.guest;
         if guest.is_empty() || guest.len() > NAME_BYTES_MAX || guest.contains('\0') {
             let rule = format!("give 1 to {NAME_BYTES_MAX} bytes, such as /data, without a zero byte");

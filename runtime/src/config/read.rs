@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use awsm_abi::text;
 use serde_json::Value;
@@ -46,11 +46,11 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
         if function.application.is_none() {
             function.path = folder.join(&function.path);
         }
-        function.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
+        function.dirs.iter_mut().for_each(|dir| within(folder, &mut dir.host));
         function.env.values_mut().for_each(|variable| variable.within(folder));
     }
     for grant in &mut config.grants {
-        grant.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
+        grant.dirs.iter_mut().for_each(|dir| within(folder, &mut dir.host));
         grant.secrets.values_mut().for_each(|secret| secret.within(folder));
     }
     config.workflows.iter_mut().for_each(|workflow| workflow.path = folder.join(&workflow.path));
@@ -73,6 +73,13 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
         *kv = folder.join(&*kv);
     }
     Ok(config)
+}
+
+/// Takes a path relative to the configuration's folder. An empty one stays so, and is refused: it would be that folder.
+fn within(folder: &Path, path: &mut PathBuf) {
+    if !path.as_os_str().is_empty() {
+        *path = folder.join(&*path);
+    }
 }
 
 /// A function's settings as an admin sends them: an object of its keys, of which null is the default. It has the name `name`; `path` says where it
