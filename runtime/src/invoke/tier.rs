@@ -99,7 +99,7 @@ mod tests {
         let module = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x0a\x04\x01\x02\0\x0b";
         let component = [b"\0asm\x0d\0\x01\0\x01\x18".as_slice(), module].concat();
         let counted = [module.as_slice(), &component, b"nonsense"].map(importable::function_bytes);
-        assert_eq!(counted, [4, 4, 0]);
+        assert_eq!(counted, [3, 3, 0]);
     }
 
     #[test]

@@ -175,7 +175,8 @@ fn a_version_keeps_the_log_and_the_labels_of_the_one_before_while_they_are_the_s
     assert_eq!(keeps(json!({ "log_lines_per_s_max": 7, "phases": phases("one"), "deadline_ms": 9 })), (true, true));
     assert_eq!(keeps(json!({ "log_lines_per_s_max": 8, "phases": phases("one") })), (false, true));
     assert_eq!(keeps(json!({ "log_lines_per_s_max": 7, "phases": phases("two") })), (true, false));
-    assert_eq!(keeps(json!({ "log_lines_per_s_max": 7, "phases": phases("one"), "tenant": "other" })), (true, false));
+    // Another tenant's is not read by this one's clients.
+    assert_eq!(keeps(json!({ "log_lines_per_s_max": 7, "phases": phases("one"), "tenant": "other" })), (false, false));
 }
 
 #[test]
